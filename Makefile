@@ -1,0 +1,30 @@
+PY := .venv/bin/python
+# Linux needs a back end of its own; with an NVIDIA driver that is CUDA.
+BACKEND := $(shell test "$$(uname)" = Linux && { command -v nvidia-smi >/dev/null 2>&1 && echo ,cuda || echo ,cpu; })
+.PHONY: lab test parity bench
+
+.venv/.lab: pyproject.toml constraints.txt
+	test -x $(PY) || python3 -m venv --without-pip .venv
+	python3 -m pip --python $(PY) install -q -U pip
+	$(PY) -m pip install -q -e '.[lab$(BACKEND)]' -c constraints.txt
+	touch $@
+
+.venv/.test: .venv/.lab
+	$(PY) -m pip install -q --group test -c constraints.txt
+	touch $@
+
+lab: .venv/.lab
+	.venv/bin/strata-nb lab
+
+test: .venv/.test
+	.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports
+	$(PY) -m pytest -q
+
+# Recomputes the golden vectors with PyTorch and transformers, in an environment of its own.
+parity: .venv/.test
+	$(PY) -m pip install -q --group parity -c constraints.txt
+	$(PY) -m tests.vectors.parity --check
+
+bench: .venv/.lab
+	$(PY) -m pip install -q -e '.[bench]' -c constraints.txt
+	.venv/bin/strata-nb bench engine

@@ -1,0 +1,1 @@
+"""Operations on arrays: one folder each, the plain MLX reference beside its kernels."""

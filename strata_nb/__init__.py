@@ -1,0 +1,1 @@
+"""Take a mixture-of-experts inference engine apart: run, finish, commit."""

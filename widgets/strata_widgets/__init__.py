@@ -1,0 +1,1 @@
+"""What a person sees: views of a trace and an engine."""
