@@ -1,0 +1,106 @@
+"""Replace a file whole or not at all."""
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a new file beside `path`; it takes `path`'s place when the block ends well.
+
+    Whatever happens inside (a full disk, an exception, Ctrl-C, a killed process),
+    `path` holds either all of the old content or all of the new one. A symbolic link is
+    followed, an existing file keeps its permissions.
+
+    Args:
+        path: the file to make or replace; its folder must exist.
+
+    Yields:
+        The new file, open for writing bytes.
+
+    Raises:
+        OSError: the subclass that fits the errno; the message says that `path` is as it
+            was.
+    """
+    target = Path(path).resolve()
+    try:
+        mode = _mode_to_keep(target)
+        beside = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
+        # O_EXCL: never write through a file or link that somebody put there.
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    except OSError as error:
+        raise _explained(error, target) from error
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            # Before the rename, or a power cut may leave the new name empty.
+            os.fsync(file.fileno())
+        if mode is not None:
+            beside.chmod(mode)
+        beside.replace(target)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        # An OSError with another file's name is the block's own trouble, not ours.
+        if isinstance(error, OSError) and error.filename in (None, str(beside)):
+            raise _explained(error, target) from error
+        raise
+    _sync_folder(target.parent)
+
+
+def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+    """Make `path` hold exactly `data`; promises and raises what `replacing` does."""
+    with replacing(path) as file:
+        file.write(data)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Make `path` hold exactly `text` in UTF-8, line ends as they are in `text`."""
+    write_bytes(path, text.encode())
+
+
+def _mode_to_keep(target: Path) -> int | None:
+    """Permissions of the file at `target`, None where there is none yet."""
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(mode):
+        # Replacing a folder fails, replacing a device (`/dev/null`) would destroy it.
+        raise OSError(f"it is not a regular file; name a file in {target.parent}")
+    return stat.S_IMODE(mode)
+
+
+def _explained(error: OSError, target: Path) -> OSError:
+    """The same error, saying which file was wanted and that it is as it was."""
+    why = error.strerror or str(error)
+    remedy = "" if error.errno is None else f"; {_remedy(error, target)}"
+    message = f"could not write {target}: {why}{remedy}; nothing has changed there"
+    if error.errno is None:
+        return OSError(message)
+    return OSError(error.errno, message)
+
+
+def _remedy(error: OSError, target: Path) -> str:
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return f"make the folder {target.parent} first"
+    if isinstance(error, PermissionError):
+        return f"choose a folder you may write in instead of {target.parent}"
+    return "free some space or choose another disk"
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename last through a power cut, where the system can."""
+    # Windows opens no folders, some network disks sync none: the file is there anyhow.
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
