@@ -80,12 +80,12 @@ def schema() -> pl.Schema:
 
 
 def flat(columns: pl.Schema) -> dict[str, object]:
-    """Types by name, the fields of `layers` as columns of their own: `layers.miss`."""
+    """Types by name; the fields of `layers` as well, as `layers.miss` and so on."""
     found: dict[str, object] = dict(columns)
     layers = columns.get("layers")
     inner = layers.inner if isinstance(layers, pl.List) else None
     if isinstance(inner, pl.Struct):
-        del found["layers"]
+        found["layers"] = "list of struct"
         found |= {f"layers.{field.name}": field.dtype for field in inner.fields}
     return found
 

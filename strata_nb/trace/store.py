@@ -178,20 +178,21 @@ def _header(metadata: dict[str, str], name: str) -> dict[str, Any]:
 def _check_columns(frame: pl.DataFrame, name: str) -> None:
     """Refuse missing, extra, mistyped and null columns, by their name."""
     wanted, got = flat(schema()), flat(frame.schema)
-    for column in wanted.keys() - got.keys():
-        raise TraceError(
-            f"{name} must have the column `{column}` ({wanted[column]}), got none; "
-            "trace_schema.md lists them all"
-        )
-    for column in got.keys() - wanted.keys():
-        raise TraceError(
-            f"{name} must have the columns of trace_schema.md only, got `{column}` "
-            f"({got[column]}) as well; leave it out"
-        )
     for column, dtype in wanted.items():
+        if column not in got:
+            raise TraceError(
+                f"{name} must have the column `{column}` ({dtype}), got none; "
+                "trace_schema.md lists them all"
+            )
         if got[column] != dtype:
             raise TraceError(
                 f"{name} must have `{column}` as {dtype}, got {got[column]}; cast it"
+            )
+    for column in got:
+        if column not in wanted:
+            raise TraceError(
+                f"{name} must have the columns of trace_schema.md only, got `{column}` "
+                f"({got[column]}) as well; leave it out"
             )
     for column, count in null_counts(frame).items():
         if count:
