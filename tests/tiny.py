@@ -15,63 +15,39 @@ import numpy.typing as npt
 
 Config = dict[str, Any]
 Tensors = dict[str, npt.NDArray[Any]]
+Constants = tuple[list[int], list[int], list[int], int]
+Shapes = Iterator[tuple[str, tuple[int, ...]]]
 
 _GDN, _QSA = "linear_attention", "indexed_attention"
 _TABLE = "ple.ple_embedding.ngram_embedding"
 _MASK = (1 << 64) - 1
 
-
-# ---------------------------------------------------------------- configurations
+# PLE layers count from one in the file: this is layer 1.
+_TINY = """{
+    "model_type": "qwen4_exp_text", "architectures": ["Qwen4ExpForCausalLM"],
+    "dtype": "float32", "vocab_size": 257, "eos_token_id": 256, "hidden_size": 32,
+    "num_hidden_layers": 8, "rms_norm_eps": 1e-6, "hidden_act": "silu",
+    "attention_bias": false, "tie_word_embeddings": false,
+    "max_position_embeddings": 4096, "hc_count": 4, "hc_lowrank": 8,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
+    "indexer_n_heads": 4, "indexer_kv_heads": 1, "indexer_head_dim": 16,
+    "indexer_compress_ratio": 4, "indexer_budget": 16,
+    "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8,
+    "linear_value_head_dim": 8, "linear_conv_kernel_dim": 4,
+    "output_gate_type": "sigmoid", "num_experts": 16, "num_experts_per_tok": 4,
+    "moe_intermediate_size": 16, "shared_expert_intermediate_size": 16,
+    "norm_topk_prob": true, "ple_layer_ids": [2], "ple_embed_dim": 32,
+    "ngram_size": 3, "heads_per_ngram": 4, "ple_conv_kernel_size": 4,
+    "ngram_vocab_size_base": 200, "make_ngram_vocab_size_divisible_by": 128,
+    "seed": 1234, "split_ngram_parts": 4
+}"""
 
 
 def tiny_config(**overrides: Any) -> Config:
     """A flat `config.json` of the model called TINY: 8 layers, 16 experts, PLE on 1."""
-    config: Config = {
-        "architectures": ["Qwen4ExpForCausalLM"],
-        "model_type": "qwen4_exp_text",
-        "dtype": "float32",
-        "vocab_size": 257,
-        "eos_token_id": 256,
-        "hidden_size": 32,
-        "num_hidden_layers": 8,
-        "layer_types": [_GDN, _GDN, _GDN, _QSA] * 2,
-        "rms_norm_eps": 1e-6,
-        "hc_count": 4,
-        "hc_lowrank": 8,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "head_dim": 16,
-        "rope_parameters": _rope(0.5),
-        "indexer_n_heads": 4,
-        "indexer_kv_heads": 1,
-        "indexer_head_dim": 16,
-        "indexer_compress_ratio": 4,
-        "indexer_budget": 16,
-        "linear_num_key_heads": 2,
-        "linear_num_value_heads": 4,
-        "linear_key_head_dim": 8,
-        "linear_value_head_dim": 8,
-        "linear_conv_kernel_dim": 4,
-        "output_gate_type": "sigmoid",
-        "num_experts": 16,
-        "num_experts_per_tok": 4,
-        "moe_intermediate_size": 16,
-        "shared_expert_intermediate_size": 16,
-        "norm_topk_prob": True,
-        "ple_layer_ids": [2],  # counted from one: layer 1
-        "ple_embed_dim": 32,
-        "ngram_size": 3,
-        "heads_per_ngram": 4,
-        "ple_conv_kernel_size": 4,
-        "ngram_vocab_size_base": 200,
-        "make_ngram_vocab_size_divisible_by": 128,
-        "seed": 1234,
-        "split_ngram_parts": 4,
-        "hidden_act": "silu",
-        "attention_bias": False,
-        "tie_word_embeddings": False,
-        "max_position_embeddings": 4096,
-    }
+    config: Config = json.loads(_TINY)
+    config["layer_types"] = [_GDN, _GDN, _GDN, _QSA] * 2
+    config["rope_parameters"] = _rope(0.5)
     return config | overrides
 
 
@@ -83,15 +59,7 @@ _PATTERNS: tuple[tuple[list[str], list[int]], ...] = (
     ([_GDN, _GDN, _QSA, _QSA, _GDN, _GDN], [1, 6]),
     ([_GDN, _GDN, _GDN, _QSA], []),
 )
-_HEADS = (
-    (4, 2, 16),
-    (4, 1, 16),
-    (2, 2, 16),
-    (6, 2, 8),
-    (8, 4, 8),
-    (3, 1, 24),
-    (6, 3, 8),
-)
+_HEADS = ((4, 2, 16), (4, 1, 16), (2, 2, 16), (6, 2, 8), (8, 4, 8), (3, 1, 24))
 _GDN_HEADS = ((2, 4, 8, 8), (2, 6, 8, 16), (1, 3, 16, 8), (4, 4, 8, 12), (2, 2, 16, 16))
 _EXPERTS = ((32, 4), (32, 4), (32, 4), (16, 2), (32, 4), (8, 8), (32, 1))
 
@@ -103,7 +71,7 @@ def random_config(index: int) -> Config:
     of each (streams, ratios, block sizes, gates, …) is certain.
     """
     layers, ple = _PATTERNS[index % 5]
-    h_q, h_kv, head_dim = _HEADS[index % 7]
+    h_q, h_kv, head_dim = _HEADS[(index // 2) % 6]
     h_k, h_v, key_dim, value_dim = _GDN_HEADS[(index // 2) % 5]
     experts, chosen = _EXPERTS[(index + 3) % 7]
     ratio, blocks = (4, 2, 3)[(index // 2) % 3], (4, 3, 5, 2)[index % 4]
@@ -111,7 +79,6 @@ def random_config(index: int) -> Config:
     partial = (0.5, 0.25, 1.0)[(index + 1) % 3]
     rotary = int(head_dim * partial)
     vocab = (257, 257, 101, 300)[(index // 4) % 4]
-    gate = ("sigmoid", "silu", None)[(index // 2) % 3]
     return tiny_config(
         vocab_size=vocab,
         eos_token_id=(vocab - 1, 0, 7)[(index // 5) % 3],
@@ -133,7 +100,7 @@ def random_config(index: int) -> Config:
         linear_key_head_dim=key_dim,
         linear_value_head_dim=value_dim,
         linear_conv_kernel_dim=(4, 3, 2, 4)[(index // 3) % 4],
-        output_gate_type=gate,
+        output_gate_type=("sigmoid", "silu", None)[(index // 2) % 3],
         num_experts=experts,
         num_experts_per_tok=chosen,
         moe_intermediate_size=(16, 12)[index % 2],
@@ -154,14 +121,8 @@ def random_config(index: int) -> Config:
 
 
 def _rope(partial: float, *, theta: float = 10_000.0) -> Config:
-    return {
-        "rope_type": "default",
-        "rope_theta": theta,
-        "partial_rotary_factor": partial,
-    }
-
-
-# ---------------------------------------------------------------- numbers
+    keys = ("rope_type", "rope_theta", "partial_rotary_factor")
+    return dict(zip(keys, ("default", theta, partial), strict=True))
 
 
 def tensors(config: Config, seed: int) -> Tensors:
@@ -182,9 +143,7 @@ def tensors(config: Config, seed: int) -> Tensors:
     return found
 
 
-def ple_constants(
-    config: Config, j: int
-) -> tuple[list[int], list[int], list[int], int]:
+def ple_constants(config: Config, j: int) -> Constants:
     """Multipliers, head sizes, head offsets and table rows of PLE module `j`."""
     orders, divisor = config["ngram_size"], config["make_ngram_vocab_size_divisible_by"]
     heads = (orders - 1) * config["heads_per_ngram"]
@@ -236,32 +195,31 @@ def _draw(
     return x.astype(np.float32)
 
 
-def _shapes(c: Config) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _shapes(c: Config) -> Shapes:
     yield "embed_tokens.weight", (c["vocab_size"], c["hidden_size"])
     if not c["tie_word_embeddings"]:
         yield "lm_head.weight", (c["vocab_size"], c["hidden_size"])
     yield from _mixer(c, "hyper_connection_mixer")
     for i, kind in enumerate(c["layer_types"]):
         stem = f"layers.{i}"
-        streams = c["hc_count"]
-        for half in ("attn", "mlp"):
-            yield from _mixer(c, f"{stem}.{half}_hyper_connection")
-            inject = f"{stem}.{half}_hyper_connection.block_inject_weight.weight"
-            yield inject, (streams, streams * c["hidden_size"])
+        for name in ("attn_hyper_connection", "mlp_hyper_connection"):
+            yield from _mixer(c, f"{stem}.{name}")
+            inject = (c["hc_count"], c["hc_count"] * c["hidden_size"])
+            yield f"{stem}.{name}.block_inject_weight.weight", inject
         yield from (_gdn if kind == _GDN else _qsa)(c, stem)
         yield from _moe(c, f"{stem}.mlp")
     for j, layer in enumerate(c["ple_layer_ids"]):
         yield from _ple(c, f"layers.{layer - 1}", j)
 
 
-def _mixer(c: Config, stem: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _mixer(c: Config, stem: str) -> Shapes:
     wide, rank = c["hc_count"] * c["hidden_size"], c["hc_lowrank"]
     yield f"{stem}.hc_norm.weight", (wide,)
     yield f"{stem}.input_mix_weight_down.weight", (rank, wide)
     yield f"{stem}.input_mix_weight_up.weight", (wide, rank)
 
 
-def _gdn(c: Config, stem: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _gdn(c: Config, stem: str) -> Shapes:
     hidden, heads = c["hidden_size"], c["linear_num_value_heads"]
     values = heads * c["linear_value_head_dim"]
     mixed = 2 * c["linear_num_key_heads"] * c["linear_key_head_dim"] + values
@@ -277,18 +235,13 @@ def _gdn(c: Config, stem: str) -> Iterator[tuple[str, tuple[int, ...]]]:
     yield f"{stem}.A_log", (heads,)
 
 
-def _qsa(c: Config, stem: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _qsa(c: Config, stem: str) -> Shapes:
     hidden, dim = c["hidden_size"], c["head_dim"]
     queries = c["num_attention_heads"] * dim
     keys = c["num_key_value_heads"] * dim
     stem += ".self_attn"
-    for part, out, into in (
-        ("q", 2 * queries, hidden),
-        ("k", keys, hidden),
-        ("v", keys, hidden),
-        ("o", hidden, queries),
-    ):
-        yield f"{stem}.{part}_proj.weight", (out, into)
+    for part, out in (("q", 2 * queries), ("k", keys), ("v", keys), ("o", hidden)):
+        yield f"{stem}.{part}_proj.weight", (out, queries if part == "o" else hidden)
         if c["attention_bias"]:
             yield f"{stem}.{part}_proj.bias", (out,)
     yield f"{stem}.q_norm.weight", (dim,)
@@ -300,7 +253,7 @@ def _qsa(c: Config, stem: str) -> Iterator[tuple[str, tuple[int, ...]]]:
     yield f"{stem}.indexer.k_layernorm.weight", (index_dim,)
 
 
-def _moe(c: Config, stem: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _moe(c: Config, stem: str) -> Shapes:
     hidden, experts = c["hidden_size"], c["num_experts"]
     inner, shared = c["moe_intermediate_size"], c["shared_expert_intermediate_size"]
     yield f"{stem}.gate.weight", (experts, hidden)
@@ -312,7 +265,7 @@ def _moe(c: Config, stem: str) -> Iterator[tuple[str, tuple[int, ...]]]:
     yield f"{stem}.shared_expert_gate.weight", (1, hidden)
 
 
-def _ple(c: Config, stem: str, j: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _ple(c: Config, stem: str, j: int) -> Shapes:
     hidden, dim = c["hidden_size"], c["ple_embed_dim"]
     wide = c["hc_count"] * hidden
     heads = (c["ngram_size"] - 1) * c["heads_per_ngram"]
@@ -322,9 +275,6 @@ def _ple(c: Config, stem: str, j: int) -> Iterator[tuple[str, tuple[int, ...]]]:
         yield f"{stem}.ple.{norm}.weight", (wide,)
     yield f"{stem}.ple.conv1d.weight", (wide, 1, c["ple_conv_kernel_size"])
     yield f"{stem}.{_TABLE}.weight", (ple_constants(c, j)[3], dim // heads)
-
-
-# ---------------------------------------------------------------- files
 
 
 def write_checkpoint(
@@ -356,12 +306,10 @@ def write_checkpoint(
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    parts = config["split_ngram_parts"] if ple_parts is None else ple_parts
+    cut = () if whole_ple else ple_parts or config["split_ngram_parts"]
     stored: Tensors = {}
     for name, array in tensors(config, seed).items():
-        for piece, values in _lay_out(
-            name, array, layout, None if whole_ple else parts
-        ):
+        for piece, values in _lay_out(name, array, layout, cut):
             full = piece if piece.startswith("lm_head") else prefix + piece
             stored[full] = to_bfloat16(values) if dtype == "bfloat16" else values
     write_files(folder, stored, files=files)
@@ -390,9 +338,11 @@ def _lay_out(
 ) -> Iterator[tuple[str, npt.NDArray[Any]]]:
     """The names and arrays one canonical tensor is stored under; no parts: whole."""
     if name.endswith(f"{_TABLE}.weight") and parts:
+        if isinstance(parts, int):  # the last is shorter, and there may be fewer
+            step = -(-len(array) // parts)
+            parts = [step] * -(-len(array) // step)
         start = 0
-        lengths = _even(len(array), parts) if isinstance(parts, int) else parts
-        for s, length in enumerate(lengths):
+        for s, length in enumerate(parts):
             shard = f"{name.removesuffix('.weight')}.shard_{s}.weight"
             yield shard, array[start : start + length]
             start += length
@@ -407,12 +357,6 @@ def _lay_out(
                 yield f"{stem}.{e}.up_proj.weight", up
     else:
         yield name, array
-
-
-def _even(rows: int, parts: int) -> list[int]:
-    """Lengths of the reference's shards: all equal but the last; maybe fewer files."""
-    step = -(-rows // parts)
-    return [min(step, rows - start) for start in range(0, rows, step)]
 
 
 def write_files(folder: Path, stored: Tensors, *, files: int = 1) -> None:
