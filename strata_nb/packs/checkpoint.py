@@ -1,0 +1,249 @@
+"""An opened checkpoint: its configuration, and arrays by canonical name on request."""
+
+import hashlib
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from strata_nb.errors import CheckpointError
+from strata_nb.packs import manifest
+from strata_nb.packs.config import ModelConfig
+from strata_nb.packs.folder import Stored, canonical, check_folder, open_files
+from strata_nb.packs.json_file import quote
+from strata_nb.packs.ple import PleConstants, PleTable, derive_constants
+from strata_nb.packs.read_config import read_config
+from strata_nb.packs.safetensors_file import (
+    DTYPE_NAMES,
+    SafetensorsFile,
+    to_float32,
+)
+from strata_nb.packs.tokenizer_files import chat_template
+
+_SAMPLED_TENSORS = 4096
+_SAMPLE_BYTES = 64
+
+
+def open_checkpoint(path: str | os.PathLike[str]) -> "Checkpoint":
+    """Open a folder in Hugging Face layout and check all of it but the weights.
+
+    Reads the configuration, every header and the few constants of the n-gram hash;
+    weights are read when they are asked for.
+
+    Raises:
+        CheckpointError: the folder is not a checkpoint of this family, or its files,
+            names, types, shapes or constants do not fit each other. The message says
+            what was wanted, what came and what to do.
+    """
+    folder = Path(path).expanduser()
+    check_folder(folder)
+    config = read_config(folder)
+    files = open_files(folder)
+    stored = canonical(files)
+    constants = derive_constants(config) if config.ple_layers else ()
+    entries = {name: where.entry for name, where in stored.items()}
+    layout = manifest.check_manifest(config, entries, constants)
+    checkpoint = Checkpoint(folder, config, files, stored, layout)
+    for layer, derived in zip(config.ple_layers, constants, strict=True):
+        _check_constants(checkpoint, layer, derived)
+    return checkpoint
+
+
+class Checkpoint:
+    """Arrays of one checkpoint by canonical name, as in `layers.0.mlp.gate.weight`.
+
+    Made by `open_checkpoint`. The name of a tensor is what follows `model.` or
+    `model.language_model.`; `lm_head.weight` and `mtp.*` stand for themselves.
+
+    Attributes:
+        path: the folder.
+        config: its configuration.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        config: ModelConfig,
+        files: dict[str, SafetensorsFile],
+        stored: dict[str, Stored],
+        layout: manifest.Layout,
+    ) -> None:
+        self.path = path
+        self.config = config
+        self._files = files
+        self._stored = stored
+        self._layout = layout
+        self._tables: dict[int, PleTable] = {}
+
+    def __repr__(self) -> str:
+        return f"Checkpoint({self.name!r}, {self.dtype}, {len(self._stored)} tensors)"
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.path.resolve().name
+
+    @property
+    def dtype(self) -> str:
+        """The type of its floats: "float32", "bfloat16" or "float16"."""
+        return DTYPE_NAMES[self._layout.dtype]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Canonical names of all tensors in the files, sorted."""
+        return tuple(sorted(self._stored))
+
+    @property
+    def tokenizer_path(self) -> Path | None:
+        """The tokenizer's file, if the folder has one."""
+        path = self.path / "tokenizer.json"
+        return path if path.is_file() else None
+
+    @cached_property
+    def chat_template(self) -> str | None:
+        """The Jinja text that turns messages into a prompt, if the folder has one."""
+        return chat_template(self.path)
+
+    def has(self, name: str) -> bool:
+        """Whether the files hold a tensor of this canonical name."""
+        return name in self._stored
+
+    def tensor(self, name: str) -> npt.NDArray[Any]:
+        """A fresh array: floats widened to float32, which is exact; int64 as it is.
+
+        Raises:
+            CheckpointError: no such tensor.
+        """
+        return to_float32(*self.raw(name))
+
+    def raw(self, name: str) -> tuple[npt.NDArray[Any], str]:
+        """The stored bits, read-only and not yet loaded, and the name of their type.
+
+        Returns:
+            float32 or int64 as such, bfloat16 and float16 as uint16; and "float32",
+            "int64", "bfloat16" or "float16".
+
+        Raises:
+            CheckpointError: no such tensor, or one of a type that is not read.
+        """
+        where = self._stored.get(name)
+        if where is None:
+            raise CheckpointError(
+                f"{self.name} has no tensor {quote(name)}; `names` lists those it has"
+            )
+        if where.entry.dtype not in DTYPE_NAMES:
+            raise CheckpointError(
+                f"tensor {quote(name)} is {where.entry.dtype}, wanted one of "
+                f"{', '.join(DTYPE_NAMES)}; use the unquantised checkpoint"
+            )
+        return where.file.view(where.entry), DTYPE_NAMES[where.entry.dtype]
+
+    def experts(
+        self, layer: int
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Routed experts of one layer, whichever form the files have.
+
+        Returns:
+            Fresh float32 arrays: gate and up [E, 2I, H], gate rows first; down
+            [E, H, I].
+        """
+        gate_up, down, dtype = self.raw_experts(layer)
+        return to_float32(gate_up, dtype), to_float32(down, dtype)
+
+    def raw_experts(self, layer: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any], str]:
+        """As `experts`, in stored bits; a read-only view if the files have them fused.
+
+        Raises:
+            ValueError: no such layer.
+        """
+        if not 0 <= layer < self.config.num_hidden_layers:
+            raise ValueError(
+                f"`layer` wants 0 to {self.config.num_hidden_layers - 1}, got {layer}; "
+                "layers count from zero"
+            )
+        if self._layout.fused[layer]:
+            gate_up, down = (self.raw(name)[0] for name in manifest.fused_names(layer))
+            return gate_up, down, self.dtype
+        return *self._stack_experts(layer), self.dtype
+
+    def _stack_experts(self, layer: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        c = self.config
+        inner = c.moe_intermediate_size
+        bits = self.raw(manifest.expert_names(layer, 0)[0])[0].dtype
+        gate_up = np.empty((c.num_experts, 2 * inner, c.hidden_size), bits)
+        down = np.empty((c.num_experts, c.hidden_size, inner), bits)
+        for expert in range(c.num_experts):
+            gate_name, up_name, down_name = manifest.expert_names(layer, expert)
+            gate_up[expert, :inner] = self.raw(gate_name)[0]
+            gate_up[expert, inner:] = self.raw(up_name)[0]
+            down[expert] = self.raw(down_name)[0]
+        return gate_up, down
+
+    def ple(self, j: int) -> PleTable:
+        """The hash and table of PLE module `j`, counted over `config.ple_layers`.
+
+        Raises:
+            ValueError: no such module.
+        """
+        c = self.config
+        if not 0 <= j < len(c.ple_layers):
+            raise ValueError(
+                f"`j` wants a PLE module below {len(c.ple_layers)}, got {j}; it counts "
+                "over `config.ple_layers`"
+            )
+        if j not in self._tables:
+            # A checked configuration with PLE layers has this id.
+            assert c.eos_token_id is not None
+            shards = [self._stored[name] for name in self._layout.tables[j]]
+            self._tables[j] = PleTable(
+                *(self.tensor(name) for name in _constant_names(c.ple_layers[j])),
+                eos=c.eos_token_id,
+                shards=[(where.file, where.entry) for where in shards],
+            )
+        return self._tables[j]
+
+    @cached_property
+    def digest(self) -> str:
+        """A fingerprint, in hex, that is quick on 100 GB.
+
+        It covers the configuration, every header and size, and the first and middle
+        bytes of up to 4096 tensors spread over the files; not every byte.
+        """
+        digest = hashlib.blake2b(digest_size=16)
+        digest.update((self.path / "config.json").read_bytes())
+        for name in sorted(self._files):
+            file = self._files[name]
+            digest.update(f"\0{file.size}\0".encode())
+            digest.update(file.header)
+        names = sorted(self._stored)
+        for name in names[:: -(-len(names) // _SAMPLED_TENSORS)]:
+            file, entry = self._stored[name].file, self._stored[name].entry
+            length = entry.stop - entry.start
+            for start in (0, length // 2):
+                size = min(_SAMPLE_BYTES, length - start)
+                digest.update(file.sample(entry.start + start, size))
+        return digest.hexdigest()
+
+
+def _constant_names(layer: int) -> tuple[str, ...]:
+    stem = manifest.table_stem(layer)
+    return tuple(f"{stem}.{name}" for name in manifest.PLE_CONSTANTS)
+
+
+def _check_constants(checkpoint: Checkpoint, layer: int, derived: PleConstants) -> None:
+    """Compare the constants in the file with those that the configuration yields.
+
+    A lost seed shows here: the table would be read at wrong rows without any error.
+    """
+    wanted = (derived.multipliers, derived.sizes, derived.offsets)
+    for name, value in zip(_constant_names(layer), wanted, strict=True):
+        got = checkpoint.tensor(name)
+        if not np.array_equal(got, value):
+            raise CheckpointError(
+                f"{quote(name)} wants {value.tolist()} by config.json, got "
+                f"{got.tolist()}; `seed`, `vocab_size` or `ngram_vocab_size_base` of "
+                "the configuration is not the one the table was trained with"
+            )

@@ -1,0 +1,187 @@
+"""N-gram embeddings (PLE): the hash, its constants, rows read from disk as asked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from strata_nb.packs.primes import primes_from, split_mix
+from strata_nb.packs.safetensors_file import DTYPE_NAMES, to_float32
+
+if TYPE_CHECKING:
+    from strata_nb.packs.config import ModelConfig
+    from strata_nb.packs.safetensors_file import Entry, SafetensorsFile
+
+Int64s = npt.NDArray[np.int64]
+_GOLDEN = 0x9E3779B97F4A7C15
+
+
+@dataclass(frozen=True)
+class PleConstants:
+    """What the hash of one PLE module multiplies and divides by."""
+
+    multipliers: Int64s  # [N]
+    sizes: Int64s  # [G], distinct primes
+    offsets: Int64s  # [G], rows of the heads before
+    table_rows: int
+
+
+def derive_constants(config: "ModelConfig") -> tuple[PleConstants, ...]:
+    """Constants of every PLE module, in the order of `config.ple_layers`."""
+    heads = config.ngram_heads
+    wanted = heads * len(config.ple_layers)
+    # No prime is used twice: module j continues where module j - 1 stopped.
+    primes = list(islice(primes_from(config.ngram_vocab_size_base), wanted))
+    return tuple(
+        _module_constants(config, j, primes[j * heads : (j + 1) * heads])
+        for j in range(len(config.ple_layers))
+    )
+
+
+def _module_constants(config: "ModelConfig", j: int, sizes: list[int]) -> PleConstants:
+    half = max(1, (2**63 - 1) // config.vocab_size // 2)
+    multipliers = [
+        2 * (split_mix(config.seed + 10007 * j + _GOLDEN * (i + 1)) % half) + 1
+        for i in range(config.ngram_size)
+    ]
+    divisor = config.make_ngram_vocab_size_divisible_by
+    return PleConstants(
+        np.array(multipliers, np.int64),
+        np.array(sizes, np.int64),
+        np.array(list(accumulate(sizes, initial=0))[:-1], np.int64),
+        -(-sum(sizes) // divisor) * divisor,
+    )
+
+
+def hash_rows(
+    context: Sequence[int],
+    ids: Sequence[int],
+    *,
+    multipliers: Int64s,
+    sizes: Int64s,
+    offsets: Int64s,
+    eos: int,
+) -> Int64s:
+    """Table rows of each token of a window.
+
+    Args:
+        context: up to N - 1 ids before the window, the latest last; what is missing
+            at a sequence's start reads as `eos`.
+        ids: the window's T ids.
+        multipliers: [N], odd; below 2**63 over the vocabulary, or products would wrap.
+        sizes: [G] primes, heads of order 2 first.
+        offsets: [G] first row of each head.
+        eos: the id that bars the look-back past it.
+
+    Returns:
+        [T, G] int64.
+
+    Raises:
+        ValueError: `context` holds more than N - 1 ids.
+    """
+    orders, heads = len(multipliers), len(sizes)
+    before = orders - 1
+    if len(context) > before:
+        raise ValueError(
+            f"`context` has {len(context)} ids, wanted at most {before}; "
+            f"pass the last {before} ids before the window"
+        )
+    missing = [eos] * (before - len(context))
+    history = np.array([*missing, *context, *ids], np.int64)
+    rows = np.empty((len(ids), heads), np.int64)
+    per_order = heads // max(before, 1)
+    mix = history[before:] * multipliers[0]
+    barred = np.zeros(len(ids), np.bool_)
+    for shift in range(1, orders):
+        token = history[before - shift : len(history) - shift]
+        # An EOS at the token itself bars nothing; one further back bars all beyond it,
+        # and reads as EOS itself either way.
+        barred |= token == eos
+        mix = mix ^ (np.where(barred, eos, token) * multipliers[shift])
+        span = slice((shift - 1) * per_order, shift * per_order)
+        rows[:, span] = mix[:, None] % sizes[span] + offsets[span]
+    return rows
+
+
+class PleTable:
+    """One PLE module's hash and its table, which stays on disk.
+
+    Attributes:
+        multipliers: int64 [N].
+        sizes: int64 [G].
+        offsets: int64 [G].
+    """
+
+    def __init__(
+        self,
+        multipliers: Int64s,
+        sizes: Int64s,
+        offsets: Int64s,
+        *,
+        eos: int,
+        shards: "Sequence[tuple[SafetensorsFile, Entry]]",
+    ) -> None:
+        self.multipliers = multipliers
+        self.sizes = sizes
+        self.offsets = offsets
+        self._eos = eos
+        self._shards = tuple(shards)
+        self._views: list[npt.NDArray[Any] | None] = [None] * len(self._shards)
+        lengths = [entry.shape[0] for _, entry in self._shards]
+        self._starts = np.array([0, *accumulate(lengths)], np.int64)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features of the whole table."""
+        return int(self._starts[-1]), self._shards[0][1].shape[1]
+
+    def hash(self, context: Sequence[int], ids: Sequence[int]) -> Int64s:
+        """Rows [T, G] of `ids` after `context`, the last N - 1 ids; see `hash_rows`."""
+        return hash_rows(
+            context,
+            ids,
+            multipliers=self.multipliers,
+            sizes=self.sizes,
+            offsets=self.offsets,
+            eos=self._eos,
+        )
+
+    def rows(self, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
+        """Read just these rows from the file.
+
+        Args:
+            rows: integers [...], each from 0 below the table's length.
+
+        Returns:
+            float32 [..., d].
+
+        Raises:
+            ValueError: a row is outside the table.
+        """
+        wanted = np.asarray(rows).astype(np.int64, casting="same_kind")
+        flat = wanted.ravel()
+        length, features = self.shape
+        if flat.size and not 0 <= flat.min() <= flat.max() < length:
+            raise ValueError(
+                f"`rows` run from {flat.min()} to {flat.max()}, the table from 0 to "
+                f"{length - 1}; take them from `hash`"
+            )
+        found = np.empty((flat.size, features), np.float32)
+        # The last shard that starts at or before the row: empty shards hold none.
+        owner = np.searchsorted(self._starts, flat, side="right") - 1
+        for shard in np.unique(owner):
+            mine = owner == shard
+            bits = self._view(shard)[flat[mine] - self._starts[shard]]
+            found[mine] = to_float32(bits, DTYPE_NAMES[self._shards[shard][1].dtype])
+        return found.reshape(*wanted.shape, features)
+
+    def _view(self, shard: int) -> npt.NDArray[Any]:
+        view = self._views[shard]
+        if view is None:
+            file, entry = self._shards[shard]
+            file.expect_random_reads(entry)
+            view = self._views[shard] = file.view(entry)
+        return view

@@ -1,0 +1,214 @@
+"""One safetensors file: its header, checked in full, and views into its memory map."""
+
+import math
+import mmap
+import os
+import stat
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from strata_nb.errors import CheckpointError
+from strata_nb.packs.json_file import MAX_BYTES, parse_object, quote
+
+# Bytes per element of every type the format has in whole bytes.
+_ITEM_BYTES = {
+    "BOOL": 1, "U8": 1, "I8": 1, "F8_E4M3": 1, "F8_E5M2": 1, "F8_E8M0": 1,
+    "U16": 2, "I16": 2, "F16": 2, "BF16": 2, "U32": 4, "I32": 4, "F32": 4,
+    "U64": 8, "I64": 8, "F64": 8, "C64": 8,
+}  # fmt: skip
+# How the bits of the types that are read look to NumPy, which has no bfloat16.
+_BITS = {"F32": "<f4", "BF16": "<u2", "F16": "<u2", "I64": "<i8"}
+DTYPE_NAMES = {"F32": "float32", "BF16": "bfloat16", "F16": "float16", "I64": "int64"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One tensor of a header; offsets in bytes from the start of the data."""
+
+    dtype: str  # as the format spells it: "F32", "BF16", …
+    shape: tuple[int, ...]
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class SafetensorsFile:
+    """An opened file: nothing but its header has been read."""
+
+    path: Path
+    size: int  # bytes of the whole file
+    data_start: int  # where the offsets count from
+    header: bytes
+    entries: dict[str, Entry]
+
+    @cached_property
+    def _map(self) -> tuple[mmap.mmap, npt.NDArray[np.uint8]]:
+        try:
+            with self.path.open("rb") as file:
+                # The length asked for is the one that was checked: a file that has
+                # shrunk since is refused here, not met as a bus error later.
+                mapped = mmap.mmap(file.fileno(), self.size, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:
+            raise CheckpointError(
+                f"{self.path.name} changed since it was opened ({error}); "
+                "open the checkpoint again"
+            ) from error
+        return mapped, np.frombuffer(mapped, np.uint8)
+
+    def view(self, entry: Entry) -> npt.NDArray[Any]:
+        """The stored bits of one tensor, read-only, not loaded before they are used."""
+        _, data = self._map
+        start, stop = self.data_start + entry.start, self.data_start + entry.stop
+        return data[start:stop].view(_BITS[entry.dtype]).reshape(entry.shape)
+
+    def expect_random_reads(self, entry: Entry) -> None:
+        """Ask the system not to read ahead in this tensor: rows are far apart."""
+        mapped, _ = self._map
+        if hasattr(mmap, "MADV_RANDOM") and entry.stop > entry.start:
+            page = mmap.PAGESIZE
+            start = (self.data_start + entry.start) // page * page
+            length = self.data_start + entry.stop - start
+            mapped.madvise(mmap.MADV_RANDOM, start, length)
+
+    def sample(self, start: int, length: int) -> bytes:
+        """Up to `length` bytes of the data from offset `start`."""
+        _, data = self._map
+        start += self.data_start
+        return data[start : start + length].tobytes()
+
+
+def to_float32(bits: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
+    """A fresh array of stored bits with floats widened, exactly; int64 stays."""
+    if dtype == "bfloat16":
+        return (bits.astype(np.uint32) << 16).view(np.float32)
+    if dtype == "float16":
+        return bits.view(np.float16).astype(np.float32)
+    return np.array(bits)
+
+
+def open_safetensors(path: Path) -> SafetensorsFile:
+    """Read and check the header of one file.
+
+    Raises:
+        CheckpointError: the file is truncated or its header does not describe it.
+    """
+    header, size = _read_header(path)
+    data_start = 8 + len(header)
+    names = parse_object(header, where=f"{path.name}: header")
+    _check_metadata(path.name, names.pop("__metadata__", {}))
+    entries = {name: _entry(path.name, name, value) for name, value in names.items()}
+    _check_extents(path.name, entries, size - data_start)
+    return SafetensorsFile(path, size, data_start, header, entries)
+
+
+def _read_header(path: Path) -> tuple[bytes, int]:
+    """The header's bytes and the file's size."""
+    try:
+        # Opening a pipe would wait for ever, so look before.
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise CheckpointError(
+                f"{path.name}: wanted a plain file, got something else"
+            )
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            length = int.from_bytes(file.read(8), "little")
+            if size < 8 or length > size - 8:
+                raise CheckpointError(
+                    f"{path.name} is truncated: its header wants {8 + length} bytes, "
+                    f"got {size}; download it again"
+                )
+            if length > MAX_BYTES:
+                raise CheckpointError(
+                    f"{path.name}: wanted a header of at most {MAX_BYTES} bytes, "
+                    f"got {length}; this is no safetensors file"
+                )
+            return file.read(length), size
+    except OSError as error:
+        raise CheckpointError(
+            f"{path.name} cannot be read ({error.strerror}); wanted a readable file in "
+            f"{path.parent}, so check its rights"
+        ) from error
+
+
+def _check_metadata(file: str, metadata: object) -> None:
+    if not isinstance(metadata, dict) or not all(
+        isinstance(value, str) for value in metadata.values()
+    ):
+        raise CheckpointError(
+            f"{file}: `__metadata__` wants texts only; write the file again"
+        )
+
+
+def _entry(file: str, name: str, value: object) -> Entry:
+    """Check one tensor by itself: its type, its shape, and that its bytes fit both."""
+    what = f"{file}: tensor {quote(name)}"
+    if not isinstance(value, dict) or set(value) != {"dtype", "shape", "data_offsets"}:
+        raise CheckpointError(
+            f"{what}: wanted the keys dtype, shape and data_offsets, got "
+            f"{quote(list(value) if isinstance(value, dict) else value)}; "
+            "write the file again"
+        )
+    dtype, shape, offsets = value["dtype"], value["shape"], value["data_offsets"]
+    if not isinstance(dtype, str) or dtype not in _ITEM_BYTES:
+        raise CheckpointError(
+            f"{what}: dtype {quote(dtype)} is unknown; wanted one of "
+            f"{', '.join(_ITEM_BYTES)}"
+        )
+    if not _naturals(shape) or not _naturals(offsets) or len(offsets) != 2:
+        raise CheckpointError(
+            f"{what}: wanted a shape and two offsets of whole numbers from zero, got "
+            f"{quote(shape)} and {quote(offsets)}; write the file again"
+        )
+    start, stop = offsets
+    wanted = math.prod(shape) * _ITEM_BYTES[dtype]
+    if stop - start != wanted:
+        raise CheckpointError(
+            f"{what}: {dtype} {shape} wants {wanted} bytes, got {stop - start}; "
+            "write the file again"
+        )
+    return Entry(dtype, tuple(shape), start, stop)
+
+
+def _naturals(value: object) -> bool:
+    """Whether `value` is a short list of whole numbers that a file can have."""
+    return (
+        isinstance(value, list)
+        and len(value) <= 8
+        and all(type(item) is int and 0 <= item < 1 << 62 for item in value)
+    )
+
+
+def _check_extents(file: str, entries: dict[str, Entry], data_bytes: int) -> None:
+    """Check that the tensors tile the data: no overlap, no hole, no end past it."""
+    end, before = 0, ""
+    for name, entry in sorted(entries.items(), key=lambda pair: _extent(pair[1])):
+        if entry.start < end:
+            raise CheckpointError(
+                f"{file}: tensors {quote(before)} and {quote(name)} overlap at byte "
+                f"{entry.start} of the data; write the file again"
+            )
+        if entry.start > end:
+            raise CheckpointError(
+                f"{file}: bytes {end} to {entry.start} of the data, before "
+                f"{quote(name)}, belong to no tensor; write the file again"
+            )
+        end, before = entry.stop, name
+        if end > data_bytes:
+            raise CheckpointError(
+                f"{file} is truncated: tensor {quote(name)} ends at byte {end} of the "
+                f"data, got {data_bytes} bytes; download it again"
+            )
+    if end != data_bytes:
+        raise CheckpointError(
+            f"{file}: the tensors end at byte {end}, but there are {data_bytes} bytes "
+            "of data; write the file again"
+        )
+
+
+def _extent(entry: Entry) -> tuple[int, int]:
+    return entry.start, entry.stop
