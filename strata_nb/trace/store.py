@@ -57,6 +57,10 @@ class Trace:
             raise TypeError(f"a Trace holds WindowRecord, got {type(record).__name__}")
         self._records.append(record)
 
+    def truncate(self, length: int) -> None:
+        """Forget the windows after the first `length`."""
+        del self._records[length:]
+
     def __len__(self) -> int:
         return len(self._records)
 
