@@ -1,0 +1,34 @@
+"""Experts by gathered matrix products, reduced once in rank order."""
+
+import mlx.core as mx
+
+
+def swiglu(gate_up: mx.array) -> mx.array:
+    """`silu(gate) * up` of [..., 2I], gate features first; [..., I]."""
+    half = gate_up.shape[-1] // 2
+    gate, up = gate_up[..., :half], gate_up[..., half:]
+    return gate * mx.sigmoid(gate) * up
+
+
+def mix_experts(
+    x: mx.array,
+    chosen: mx.array,
+    weights: mx.array,
+    gate_up: mx.array,
+    down: mx.array,
+) -> mx.array:
+    """`sum_j weights[:, j] * expert_{chosen[:, j]}(x)`.
+
+    Args:
+        x: rows, [T, H].
+        chosen: expert numbers by rank, [T, K].
+        weights: [T, K].
+        gate_up: both first matrices, stored (in, out): [E, H, 2I].
+        down: stored (in, out): [E, I, H].
+
+    Returns:
+        [T, H].
+    """
+    inner = mx.gather_mm(x[:, None, None, :], gate_up, rhs_indices=chosen)
+    outer = mx.gather_mm(swiglu(inner), down, rhs_indices=chosen)  # [T, K, 1, H]
+    return (weights[:, None, :] @ outer[:, :, 0, :])[:, 0, :]

@@ -1,0 +1,49 @@
+"""Norms in plain MLX; the arithmetic is float32 whatever the dtype of the rows."""
+
+import mlx.core as mx
+
+L2_EPS = 1e-6
+
+
+def rms_norm(x: mx.array, scale: mx.array | None, *, eps: float) -> mx.array:
+    """Divide by the root mean square of the last axis, then multiply by `scale`.
+
+    Args:
+        x: rows, [..., D].
+        scale: float32, broadcast over the rows; the caller has added the 1 of a
+            zero-centred weight. None multiplies by nothing.
+        eps: added to the mean of squares, under the root.
+
+    Returns:
+        [..., D] in the dtype of `x`, rounded once, after the product.
+    """
+    y = mx.fast.rms_norm(x.astype(mx.float32), None, eps)
+    return (y if scale is None else y * scale).astype(x.dtype)
+
+
+def l2_norm(x: mx.array) -> mx.array:
+    """`x / sqrt(sum(x^2) + 1e-6)` over the last axis [..., D]; float32 out.
+
+    The epsilon is on the sum, so the mean of the primitive takes 1e-6 / D.
+    """
+    size = x.shape[-1]
+    y = mx.fast.rms_norm(x.astype(mx.float32), None, L2_EPS / size)
+    return mx.multiply(y, size**-0.5)
+
+
+def gated_rms_norm(
+    x: mx.array, scale: mx.array, gate: mx.array, *, eps: float
+) -> mx.array:
+    """Norm first, gate second: `rms(x) * scale * gate`.
+
+    Args:
+        x: float32 outputs of the recurrence, [..., D].
+        scale: one-centred weight, [D]: nothing is added to it.
+        gate: the activated gate, float32, [..., D].
+        eps: added to the mean of squares, under the root.
+
+    Returns:
+        [..., D] in the dtype of `scale`; the norm is rounded to it before the product.
+    """
+    y = mx.fast.rms_norm(x.astype(mx.float32), None, eps).astype(scale.dtype) * scale
+    return (y.astype(mx.float32) * gate).astype(scale.dtype)
