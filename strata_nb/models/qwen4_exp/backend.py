@@ -1,0 +1,223 @@
+"""The whole decoder: an immutable state, and what a window of rows does to it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from strata_nb.errors import SavedStateError
+from strata_nb.models.qwen4_exp.layer import Decisions, Layer
+from strata_nb.models.qwen4_exp.mixer import StreamMixer
+from strata_nb.models.qwen4_exp.options import EngineOptions
+from strata_nb.models.qwen4_exp.qsa import Choice
+from strata_nb.models.qwen4_exp.weights import Linear, Weights
+from strata_nb.models.qwen4_exp.window_rows import WindowRows
+from strata_nb.parts import Part, PleTokens, numpy_leaf
+from strata_nb.trace import LayerDecisions, Leaf
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything committed: cells and the value of each part, in the model's order."""
+
+    n: int
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Forward:
+    """A window's results; nothing committed knows of them."""
+
+    logits: mx.array | None  # [T, V]
+    pending: tuple[Any, ...]
+    decisions: tuple[Decisions, ...]
+    complete: np.ndarray  # complete blocks of each row, [T]
+
+    def layers(self) -> tuple[LayerDecisions, ...]:
+        """What each layer chose, on the host."""
+        return tuple(self._on_host(d) for d in self.decisions)
+
+    def _on_host(self, decided: Decisions) -> LayerDecisions:
+        blocks, scores = self._choice(decided.choice)
+        return LayerDecisions(
+            expert_ids=np.array(decided.chosen).astype(np.int32),
+            router_logits=numpy_leaf(decided.logits),
+            blocks=blocks,
+            block_scores=scores,
+        )
+
+    def _choice(
+        self, choice: Choice | None
+    ) -> tuple[np.ndarray | None, np.ndarray | None]:
+        if choice is None:
+            return None, None
+        limit = self.complete[:, None]
+        blocks, scores = np.array(choice.chosen), np.array(choice.scores)
+        visible = np.arange(scores.shape[1]) < limit
+        return np.where(blocks < limit, blocks, -1), np.where(visible, scores, -np.inf)
+
+
+class Qwen4Exp:
+    """The `qwen4_exp` text decoder on MLX (spec 2)."""
+
+    def __init__(self, weights: Weights, options: EngineOptions) -> None:
+        config = weights.config
+        self.weights, self.config, self.options = weights, config, options
+        self.name = weights.checkpoint.name
+        self.digest = weights.checkpoint.digest
+        self.embedding = weights.plain("embed_tokens.weight")
+        self.layers = [
+            Layer(weights, i, options) for i in range(config.num_hidden_layers)
+        ]
+        self.mixer = StreamMixer(weights, "hyper_connection_mixer", injects=False)
+        tied = config.tie_word_embeddings
+        self.lm_head = (
+            Linear(self.embedding.T) if tied else weights.linear("lm_head.weight")
+        )
+        self.tokens = (
+            PleTokens(config.ngram_size - 1, eos=config.eos_token_id)
+            if config.ple_layers and config.eos_token_id is not None
+            else None
+        )
+        self.slots = self._slots()
+
+    def _slots(self) -> tuple[tuple[Part[Any, Any], int | None], ...]:
+        """Every part with its layer, in the order of `State.values`."""
+        tokens = [(self.tokens, None)] if self.tokens else []
+        rest = [(p, layer.index) for layer in self.layers for p in layer.parts]
+        return (*tokens, *rest)
+
+    def initial(self) -> State:
+        """An empty sequence."""
+        state = State(0, tuple(part.initial() for part, _ in self.slots))
+        mx.eval(state.values)
+        return state
+
+    def position(self, state: State) -> int:
+        """Committed cells."""
+        return state.n
+
+    def run(self, state: State, ids: Sequence[int], *, head: bool) -> Forward:
+        """All layers over the rows `ids`; `state` is read and never changed.
+
+        Args:
+            state: what is committed.
+            ids: token ids of the rows, T of them.
+            head: make predictions; without it all rows will be kept.
+        """
+        window = self._place(state.n, len(ids))
+        values, pending, context = self._read_tokens(state, ids)
+        row = self.embedding[mx.array(np.asarray(ids, dtype=np.int32))]
+        h = mx.repeat(row[:, None], self.config.hc_count, axis=1)
+        decisions = []
+        for layer in self.layers:
+            ple = layer.ple
+            h, more, decided = layer(
+                h,
+                values[: len(layer.parts)],
+                window,
+                embedding=ple.embed(context, tuple(ids)) if ple else None,
+                head=head,
+            )
+            values = values[len(layer.parts) :]
+            pending = (*pending, *more)
+            decisions.append(decided)
+        logits = self.lm_head(self.mixer(h)[0]) if head else None
+        forward = Forward(logits, pending, tuple(decisions), window.complete)
+        evaluate(forward.logits, forward.pending, forward.decisions)
+        return forward
+
+    def _place(self, start: int, count: int) -> WindowRows:
+        ratio = self.config.indexer_compress_ratio
+        blocks = self.config.indexer_budget // ratio
+        return WindowRows(start, count, ratio=ratio, blocks=blocks)
+
+    def _read_tokens(
+        self, state: State, ids: Sequence[int]
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[int, ...]]:
+        """Values of the layers' parts, pending so far, the n-gram context."""
+        if self.tokens is None:
+            return state.values, (), ()
+        context, pending = self.tokens.run(state.values[0], ids)
+        return state.values[1:], (pending,), context
+
+    def commit(self, state: State, pending: tuple[Any, ...], keep: int) -> State:
+        """The state after the first `keep` rows; the old one stays as it is."""
+        values = tuple(
+            part.commit(committed, rows, keep=keep)
+            for (part, _), committed, rows in zip(
+                self.slots, state.values, pending, strict=True
+            )
+        )
+        evaluate(values)
+        return State(state.n + keep, values)
+
+    def settle(self, state: State) -> State:
+        """The same state with no fold pending."""
+        values = tuple(
+            part.settle(value)
+            for (part, _), value in zip(self.slots, state.values, strict=True)
+        )
+        evaluate(values)
+        return State(state.n, values)
+
+    def greedy(self, logits: mx.array) -> tuple[list[int], bool]:
+        """The best token of each row, the lowest on a tie; whether all are finite."""
+        best = mx.argmax(logits, axis=-1)
+        finite = mx.isfinite(logits).all()
+        mx.eval(best, finite)
+        return [int(i) for i in np.array(best)], bool(finite.item())
+
+    def leaves(self, state: State) -> dict[Leaf, np.ndarray]:
+        """Live cells of every part, as NumPy copies."""
+        settled = self.settle(state)
+        return {
+            Leaf(part.name, layer, field): numpy_leaf(leaf)
+            for (part, layer), value in zip(self.slots, settled.values, strict=True)
+            for field, leaf in part.leaves(value).items()
+        }
+
+    def from_leaves(self, leaves: Mapping[Leaf, np.ndarray], *, position: int) -> State:
+        """The state of `position` cells whose `leaves` these are.
+
+        Raises:
+            SavedStateError: a part is missing, has no place here, or another shape.
+        """
+        wanted = {
+            Leaf(part.name, layer, field): shape
+            for part, layer in self.slots
+            for field, shape in part.shapes(position).items()
+        }
+        for leaf in sorted({*wanted, *leaves}, key=str):
+            got = leaves[leaf].shape if leaf in leaves else None
+            if got != wanted.get(leaf):
+                raise SavedStateError(
+                    f"the saved {leaf.part} of layer {leaf.layer} (field {leaf.field}) "
+                    f"has shape {got}, wanted {wanted.get(leaf)} at {position} cells; "
+                    "restore it into an engine of the same model and options"
+                )
+        values = tuple(
+            part.restore(
+                {f: mx.array(leaves[Leaf(part.name, layer, f)]) for f in part.shapes(0)}
+            )
+            for part, layer in self.slots
+        )
+        evaluate(values)
+        return State(position, values)
+
+
+def evaluate(*values: Any) -> None:
+    """Evaluate every array inside parts' values, which may be dataclasses."""
+    mx.eval(_arrays(values))
+
+
+def _arrays(value: Any) -> list[mx.array]:
+    if isinstance(value, mx.array):
+        return [value]
+    if isinstance(value, (tuple, list)):
+        return [a for v in value for a in _arrays(v)]
+    if is_dataclass(value):
+        return [a for f in fields(value) for a in _arrays(getattr(value, f.name))]
+    return []

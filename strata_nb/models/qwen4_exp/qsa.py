@@ -1,0 +1,217 @@
+"""QSA: attention over blocks of cells that an indexer chooses."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from strata_kernels.block_attention import attend
+from strata_kernels.index_blocks import choose_blocks, score_blocks
+from strata_kernels.norms import rms_norm
+from strata_nb.models.qwen4_exp.options import EngineOptions
+from strata_nb.models.qwen4_exp.weights import Linear, Weights
+from strata_nb.models.qwen4_exp.window_rows import WindowRows
+from strata_nb.packs import ModelConfig
+from strata_nb.parts import KeyValues, KvView, QsaBlocks, QsaTail
+
+# Gathered keys and values of a prompt window are listed for this many numbers at once.
+_GATHER_LIMIT = 1 << 24
+_PAGE_BLOCKS = 64
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the indexer decided; None where every block was visible anyway."""
+
+    chosen: mx.array  # int32 [T, K_b], numbers past the last block are padding
+    scores: mx.array  # float32 [T, blocks]
+
+
+class Rope:
+    """Half-split rotation of the first `dims` features (spec 7)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        self.dims = config.rotary_dim
+        power = 2 * np.arange(self.dims // 2) / self.dims
+        # Periods taken in float64 and rounded once: `base` would drift with position.
+        self.periods = mx.array((config.rope_theta**power).astype(np.float32))
+
+    def __call__(self, x: mx.array, *, first: int, stride: int = 1) -> mx.array:
+        """Rotate [T, heads, D]; row t stands at `stride * (first + t)`."""
+        turned = mx.fast.rope(
+            x.swapaxes(0, 1)[None],
+            self.dims,
+            traditional=False,
+            base=None,
+            scale=float(stride),
+            offset=first,
+            freqs=self.periods,
+        )
+        return turned[0].swapaxes(0, 1)
+
+
+class Qsa:
+    """The attention half of an indexed layer (spec 7)."""
+
+    def __init__(self, weights: Weights, layer: int, options: EngineOptions) -> None:
+        config = weights.config
+        name = f"layers.{layer}.self_attn"
+        self.config, self.eps = config, config.rms_norm_eps
+        self.heads, self.dim = config.num_attention_heads, config.head_dim
+        self.kv_heads = config.num_key_value_heads
+        self.index_heads = config.indexer_n_heads
+        self.index_dim = config.indexer_head_dim
+        self.ratio = config.indexer_compress_ratio
+        self.into = _input_maps(weights, name)
+        self.out = Linear(
+            weights.linear(f"{name}.o_proj.weight").weight,
+            weights.plain(f"{name}.o_proj.bias") if config.attention_bias else None,
+        )
+        self.head_scale = mx.concatenate(
+            [
+                mx.repeat(weights.norm(f"{name}.{n}_norm.weight")[None], count, axis=0)
+                for n, count in (("q", self.heads), ("k", self.kv_heads))
+            ]
+        )
+        self.query_scale = weights.norm(f"{name}.indexer.q_layernorm.weight")
+        self.key_scale = weights.norm(f"{name}.indexer.k_layernorm.weight")
+        self.rope = Rope(config)
+        mx.eval(self.head_scale)
+        self.parts = _parts(config, weights.dtype, options)
+
+    def __call__(
+        self, x: mx.array, committed: tuple[Any, ...], window: WindowRows
+    ) -> tuple[mx.array, tuple[Any, ...], Choice | None]:
+        """Outputs [T, H] of rows [T, H], what is pending, what was chosen."""
+        kv, blocks, tail = self.parts
+        q, k, v, gate, index_q, raw = self._project(x, window.start)
+        view, pending_kv = kv.run(committed[0], k, v)
+        grouped, pending_tail = tail.run(committed[2], raw)
+        new_keys = self._block_keys(grouped, window.start // self.ratio)
+        keys, pending_blocks = blocks.run(committed[1], new_keys, start=window.start)
+        choice = None
+        if window.is_sparse:
+            choice = self._choose(index_q, keys, window)
+            outputs = self._attend_sparse(q, view, window, choice.chosen)
+        else:
+            outputs = attend(q, *view.all(), window.causal)
+        gated = outputs * mx.sigmoid(gate)
+        y = self.out(gated.reshape(x.shape[0], -1))
+        return y, (pending_kv, pending_blocks, pending_tail), choice
+
+    def _project(self, x: mx.array, start: int) -> tuple[mx.array, ...]:
+        count, both = x.shape[0], self.heads + self.kv_heads
+        into = self.into(x)
+        at = np.cumsum([0, *_widths(self.config)])
+        roped, gate, v, index_q, raw = (
+            into[:, a:b] for a, b in zip(at[:-1].tolist(), at[1:].tolist(), strict=True)
+        )
+        turned = self.rope(
+            rms_norm(
+                roped.reshape(count, both, self.dim), self.head_scale, eps=self.eps
+            ),
+            first=start,
+        )
+        index_q = rms_norm(
+            index_q.reshape(count, self.index_heads, self.index_dim),
+            self.query_scale,
+            eps=self.eps,
+        )
+        return (
+            turned[:, : self.heads],
+            turned[:, self.heads :],
+            v.reshape(count, self.kv_heads, self.dim),
+            gate.reshape(count, self.heads, self.dim),
+            self.rope(index_q, first=start),
+            raw,
+        )
+
+    def _block_keys(self, grouped: mx.array, first_block: int) -> mx.array:
+        """Pool, norm, rotate at the block's first cell; [blocks, D_I]."""
+        if grouped.shape[0] == 0:
+            return grouped[:, 0]
+        # The mean is taken in float32 and rounded before the norm.
+        pooled = grouped.astype(mx.float32).mean(axis=1).astype(grouped.dtype)
+        normed = rms_norm(pooled, self.key_scale, eps=self.eps)[:, None]
+        return self.rope(normed, first=first_block, stride=self.ratio)[:, 0]
+
+    def _choose(
+        self, index_q: mx.array, keys: list[mx.array], window: WindowRows
+    ) -> Choice:
+        scores = mx.concatenate([score_blocks(index_q, k) for k in keys], axis=1)
+        complete = window.sparse.complete
+        return Choice(choose_blocks(scores, complete, budget=window.blocks), scores)
+
+    def _attend_sparse(
+        self, q: mx.array, view: KvView, window: WindowRows, chosen: mx.array
+    ) -> mx.array:
+        cells, visible = window.listed(chosen), window.sparse.visible
+        per_row = cells.shape[1] * self.kv_heads * self.dim
+        piece = max(1, _GATHER_LIMIT // per_row)
+        outputs = [
+            attend(
+                q[i : i + piece], *view.at(cells[i : i + piece]), visible[i : i + piece]
+            )
+            for i in range(0, window.count, piece)
+        ]
+        return outputs[0] if len(outputs) == 1 else mx.concatenate(outputs)
+
+
+def _widths(config: ModelConfig) -> tuple[int, ...]:
+    """Outputs of the joined input map: queries and keys, gates, values, index."""
+    heads, kv_heads, dim = (
+        config.num_attention_heads,
+        config.num_key_value_heads,
+        config.head_dim,
+    )
+    index = config.indexer_head_dim
+    return (
+        (heads + kv_heads) * dim,
+        heads * dim,
+        kv_heads * dim,
+        config.indexer_n_heads * index,
+        index,
+    )
+
+
+def _input_maps(weights: Weights, name: str) -> Linear:
+    """All input maps as one, per-head gates moved behind the queries."""
+    config = weights.config
+    heads, dim = config.num_attention_heads, config.head_dim
+
+    def stack(kind: str) -> list[mx.array]:
+        q, k, v = (weights.read(f"{name}.{p}_proj.{kind}") for p in ("q", "k", "v"))
+        # Stored per head: D rows of the query, then D rows of its gate.
+        split = q.reshape(heads, 2, dim, *q.shape[1:]).swapaxes(0, 1)
+        queries, gates = split.reshape(2, heads * dim, *q.shape[1:])
+        return [queries, k, gates, v]
+
+    index = f"{name}.indexer.index_qk_proj.weight"
+    weight = weights.joined(
+        f"{name}:into", lambda: [*stack("weight"), weights.read(index)]
+    )
+    if not config.attention_bias:
+        return Linear(weight)
+    none = mx.zeros(
+        ((config.indexer_n_heads + 1) * config.indexer_head_dim,), weights.dtype
+    )
+    bias = weights.joined(f"{name}:into_bias", lambda: [*stack("bias"), none])
+    return Linear(weight, bias)
+
+
+def _parts(
+    config: ModelConfig, dtype: mx.Dtype, options: EngineOptions
+) -> tuple[KeyValues, QsaBlocks, QsaTail]:
+    ratio, index_dim = config.indexer_compress_ratio, config.indexer_head_dim
+    return (
+        KeyValues(
+            config.num_key_value_heads,
+            config.head_dim,
+            kind=options.kv,
+            dtype=dtype,
+            page_rows=_PAGE_BLOCKS * ratio,
+        ),
+        QsaBlocks(index_dim, ratio, dtype, page_rows=_PAGE_BLOCKS),
+        QsaTail(index_dim, ratio, dtype),
+    )

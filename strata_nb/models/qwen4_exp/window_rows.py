@@ -1,0 +1,79 @@
+"""Where a window's rows stand, worked out once on the host for all layers."""
+
+from dataclasses import dataclass
+
+import mlx.core as mx
+import numpy as np
+
+
+@dataclass(frozen=True)
+class SparseCells:
+    """The cells that rows list when they must choose blocks; W slots a row."""
+
+    complete: mx.array  # complete blocks of each row, int32 [T]
+    fixed: mx.array  # the cell of a slot that is no chosen block's, int32 [T, W]
+    from_block: mx.array  # slots filled by chosen blocks, bool [T, W]
+    visible: mx.array  # bool [T, W]
+
+
+class WindowRows:
+    """Rows of T tokens from absolute cell `start` on, and what each may see."""
+
+    def __init__(self, start: int, count: int, *, ratio: int, blocks: int) -> None:
+        """Place the rows.
+
+        Args:
+            start: the first row's cell.
+            count: rows, T.
+            ratio: cells a block, R.
+            blocks: blocks that a row may choose, K_b.
+        """
+        self.start, self.count = start, count
+        self.ratio, self.blocks = ratio, blocks
+        self.cells = start + np.arange(count)
+        # A row's own block is complete, and so competes, when the row ends it.
+        self.complete = (self.cells + 1) // ratio
+        self.is_sparse = bool(self.complete[-1] > blocks)
+        self._sparse: SparseCells | None = None
+        self._causal: mx.array | None = None
+
+    @property
+    def causal(self) -> mx.array:
+        """Cell c is visible to the row at p when c <= p; bool [T, start + T]."""
+        if self._causal is None:
+            everything = np.arange(self.start + self.count)
+            self._causal = mx.array(everything <= self.cells[:, None])
+        return self._causal
+
+    @property
+    def sparse(self) -> SparseCells:
+        """Chosen blocks ascending, then the open block, then unused slots.
+
+        The order is that of the cells, so a row's sums run in the order they would
+        in dense attention, whatever the other rows of its window are.
+        """
+        if self._sparse is None:
+            slots = np.arange(self.blocks * self.ratio + self.ratio - 1)
+            chosen = np.minimum(self.complete, self.blocks)[:, None] * self.ratio
+            from_block = slots < chosen
+            open_cell = self.complete[:, None] * self.ratio + slots - chosen
+            in_open = ~from_block & (open_cell <= self.cells[:, None])
+            self._sparse = SparseCells(
+                complete=mx.array(self.complete.astype(np.int32)),
+                fixed=mx.array(np.where(in_open, open_cell, 0).astype(np.int32)),
+                from_block=mx.array(from_block),
+                visible=mx.array(from_block | in_open),
+            )
+        return self._sparse
+
+    def listed(self, chosen: mx.array) -> mx.array:
+        """The cells of every slot, int32 [T, W].
+
+        Args:
+            chosen: block numbers, ascending, int32 [T, K_b].
+        """
+        inside = mx.arange(self.ratio, dtype=mx.int32)
+        cells = (chosen[:, :, None] * self.ratio + inside).reshape(chosen.shape[0], -1)
+        spare = mx.zeros((cells.shape[0], self.ratio - 1), dtype=mx.int32)
+        filled = mx.concatenate([cells, spare], axis=1)
+        return mx.where(self.sparse.from_block, filled, self.sparse.fixed)
