@@ -1,4 +1,4 @@
-"""What can go wrong, by kind. Each message says what was wanted, what came, what to do."""
+"""What can go wrong, by kind; a message says what was wanted, what came, what to do."""
 
 
 class StrataError(Exception):
@@ -6,15 +6,15 @@ class StrataError(Exception):
 
 
 class CheckpointError(StrataError):
-    """A checkpoint cannot be read; the message names the file or tensor and the remedy."""
+    """A checkpoint cannot be read; the message names file or tensor and remedy."""
 
 
 class SavedStateError(StrataError):
-    """A saved engine cannot be restored; the message names the part that does not fit."""
+    """A saved engine cannot be restored; the message names what does not fit."""
 
 
 class TraceError(StrataError):
-    """A trace file does not follow the documented schema; the message names the column."""
+    """A trace file does not follow its schema; the message names the column."""
 
 
 class EngineBusyError(StrataError):

@@ -1,0 +1,56 @@
+"""What an engine asks of a model: the verbs over a whole immutable state."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from strata_nb.packs import ModelConfig
+from strata_nb.trace import LayerDecisions, Leaf
+
+
+class Forward(Protocol):
+    """The results of one window, already evaluated."""
+
+    @property
+    def logits(self) -> Any:
+        """[T, V], or None for a headless window."""
+
+    @property
+    def pending(self) -> Any:
+        """What a commit of any prefix needs; opaque."""
+
+    def layers(self) -> tuple[LayerDecisions, ...]:
+        """What each layer chose."""
+
+
+class Backend(Protocol):
+    """One way to compute a model; states are opaque values that nobody changes."""
+
+    config: ModelConfig
+    name: str
+    digest: str
+
+    def initial(self) -> Any:
+        """An empty sequence."""
+
+    def position(self, state: Any) -> int:
+        """Committed cells of `state`."""
+
+    def run(self, state: Any, ids: Sequence[int], *, head: bool) -> Forward:
+        """All layers over T rows; `state` stays as it is."""
+
+    def commit(self, state: Any, pending: Any, keep: int) -> Any:
+        """The state after the first `keep` rows; the old one stays as it is."""
+
+    def settle(self, state: Any) -> Any:
+        """The same state with no fold pending."""
+
+    def greedy(self, logits: Any) -> tuple[list[int], bool]:
+        """The best token of each row (the lowest on a tie); whether all are finite."""
+
+    def leaves(self, state: Any) -> dict[Leaf, np.ndarray]:
+        """Live cells of every part."""
+
+    def from_leaves(self, leaves: Mapping[Leaf, np.ndarray], *, position: int) -> Any:
+        """The state of `position` cells whose `leaves` these are."""

@@ -1,0 +1,474 @@
+"""The transaction: what a window is, and the order of run, finish, commit, abort."""
+
+import contextlib
+import operator
+import os
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import SupportsIndex
+
+import numpy as np
+
+from strata_nb.accept import accept_greedy
+from strata_nb.backend import Backend
+from strata_nb.errors import (
+    AlreadyFinishedError,
+    ContextLimitError,
+    EngineBusyError,
+    ForeignWindowError,
+    KeepError,
+    NotFinishedError,
+    NotFiniteError,
+    WindowClosedError,
+    WindowOpenError,
+)
+from strata_nb.state import SavedState, digests, load_state, save_state
+from strata_nb.trace import Leaf, Trace, WindowRecord, window_record
+from strata_nb.window import CommitReport, Committed, Result, Window
+
+MAX_ROWS = 8
+"""Rows of a window that predicts."""
+
+PROMPT_ROWS = 256
+"""Rows of a prompt window unless the caller asks for others."""
+
+
+class Engine:
+    """One sequence of one model.
+
+    Between two verbs an engine is one immutable value, which a commit replaces;
+    so a window that is aborted, or an exception inside a verb, leaves it as it was.
+
+    Args:
+        backend: computes the model.
+        context: cells that the sequence may have.
+        options: how the state is kept, for records and saved files.
+        provenance: what the trace says of its origin.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        context: int,
+        options: dict[str, str | bool],
+        provenance: dict[str, object] | None = None,
+    ) -> None:
+        self.backend = backend
+        self.context = context
+        self.options = options
+        self.trace = Trace(provenance=provenance)
+        self._now = Committed(backend.initial(), root=None, window=None)
+        self._lock = threading.Lock()
+        self._seen_shapes: set[tuple[int, bool]] = set()
+
+    def __repr__(self) -> str:
+        return f"Engine({self.backend.name!r}, position={self.position})"
+
+    @property
+    def position(self) -> int:
+        """Committed cells; the cell of the next window's row 0."""
+        return self.backend.position(self._now.state)
+
+    @property
+    def root(self) -> int | None:
+        """The token that the last commit decided and nobody has run yet."""
+        return self._now.root
+
+    @property
+    def window(self) -> Window | None:
+        """The open window."""
+        return self._now.window
+
+    def prefill(
+        self,
+        ids: Sequence[SupportsIndex],
+        *,
+        chunk: int = PROMPT_ROWS,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> int:
+        """Commit a prompt in headless windows; nothing is predicted.
+
+        Args:
+            ids: tokens; none at all is allowed and does nothing.
+            chunk: rows a window.
+            progress: called with (rows done, rows in all) after each window. It may
+                raise to cancel: the engine is then as before the call.
+
+        Returns:
+            Committed cells.
+
+        Raises:
+            ContextLimitError: the prompt does not fit; nothing has changed.
+            ValueError: a token or `chunk` is out of range; nothing has changed.
+        """
+        tokens = self._checked_ids(ids) if len(ids) else ()
+        if chunk < 1:
+            raise ValueError(f"`chunk` is {chunk}, wanted 1 or more rows")
+        self._check_room(len(tokens))
+        before, recorded = self._now, len(self.trace)
+        try:
+            for at in range(0, len(tokens), chunk):
+                window = self.run(tokens[at : at + chunk], head=False)
+                self.finish(window)
+                self.commit(window)
+                if progress is not None:
+                    progress(at + window.T, len(tokens))
+        except BaseException:
+            self._now = before
+            self.trace.truncate(recorded)
+            raise
+        return self.position
+
+    def run(
+        self,
+        ids: Sequence[SupportsIndex],
+        *,
+        head: bool = True,
+        drafter: str = "none",
+        match_length: int | None = None,
+        draft_ms: float | None = None,
+    ) -> Window:
+        """Run all layers over the rows `ids`; nothing committed changes.
+
+        Args:
+            ids: the root and its drafts, 1 to 8 tokens; a prompt window any number.
+            head: make predictions. Without it the window is a piece of a prompt, and
+                all its rows will be kept.
+            drafter: who proposed the drafts, for the record.
+            match_length: tokens of history the drafter matched, for the record.
+            draft_ms: time it took, for the record.
+
+        Raises:
+            WindowOpenError: another window is open.
+            ContextLimitError: the rows do not fit in the context.
+            ValueError: no rows, too many, or a token outside the vocabulary.
+            EngineBusyError: another thread is inside a verb.
+        """
+        tokens = self._checked_ids(ids)
+        if head and len(tokens) > MAX_ROWS:
+            raise ValueError(
+                f"a window has {MAX_ROWS} rows at most, got {len(tokens)}; cut the "
+                f"drafts to {MAX_ROWS - 1}, or use `prefill` for a prompt"
+            )
+        with self._verb():
+            self._check_none_open("run")
+            self._check_room(len(tokens))
+            before = self._now
+            try:
+                began = time.perf_counter()
+                forward = self.backend.run(before.state, tokens, head=head)
+                shape = (len(tokens), head)
+                window = Window(
+                    start=self.position,
+                    inputs=tokens,
+                    headless=not head,
+                    drafter=drafter,
+                    match_length=match_length,
+                    draft_ms=draft_ms,
+                    run_ms=_since(began),
+                    warm=shape in self._seen_shapes,
+                    owner=self,
+                    forward=forward,
+                )
+                self._seen_shapes.add(shape)
+                self._now = replace(before, window=window)
+                return window
+            except BaseException:
+                self._now = before
+                raise
+
+    def finish(
+        self,
+        window: Window,
+        *,
+        stop_ids: Collection[int] | None = None,
+        tokens_left: int | None = None,
+    ) -> Result:
+        """Choose a token for each row and compare the drafts; nothing is committed.
+
+        Args:
+            window: the open window.
+            stop_ids: tokens that end the text; None takes the model's, () takes none.
+            tokens_left: tokens that may still be emitted; it caps the keep.
+
+        Raises:
+            NotFiniteError: a logit is NaN or infinite; abort the window.
+            AlreadyFinishedError, WindowClosedError, ForeignWindowError: wrong order.
+            ValueError: `tokens_left` is below 1.
+        """
+        with self._verb():
+            self._check_owned(window, "finish")
+            if window.phase == "finished":
+                raise AlreadyFinishedError(
+                    f"{_named(window)} is finished already; use its `result`, or "
+                    "`commit` or `abort` it"
+                )
+            began = time.perf_counter()
+            if window.headless:
+                result = Result((), 0, 0, window.T, (), None)
+            else:
+                stops = self.backend.config.stop_ids if stop_ids is None else stop_ids
+                result = self._choose(window, stops, tokens_left)
+            window.finish_ms = _since(began)
+            window.result, window.phase = result, "finished"
+            return result
+
+    def _choose(
+        self, window: Window, stop_ids: Collection[int], tokens_left: int | None
+    ) -> Result:
+        predictions, finite = self.backend.greedy(window.forward.logits)
+        if not finite:
+            raise NotFiniteError(
+                f"{_named(window)} has logits that are NaN or infinite; `abort` it. "
+                "Weights in float16 or damaged weights are the usual cause"
+            )
+        found = accept_greedy(
+            window.inputs, predictions, stop_ids=stop_ids, tokens_left=tokens_left
+        )
+        keep = found.accepted + 1
+        return Result(
+            predictions=tuple(predictions),
+            accepted=found.accepted,
+            offered=found.offered,
+            keep=keep,
+            emitted=tuple(predictions[:keep]),
+            stop=found.stop,
+        )
+
+    def commit(
+        self, window: Window, *, keep: int | None = None, force: bool = False
+    ) -> CommitReport:
+        """Keep the first `keep` rows of `window`; nothing of the others stays behind.
+
+        Args:
+            window: the open window, already passed to `finish`.
+            keep: rows to keep, 1 to the natural keep; None is the natural keep.
+            force: allow more, up to T, against the predictions (teacher forcing).
+
+        Returns:
+            The next root (the prediction of the last kept row), the new position, the
+            record, and digests of the parts on request.
+
+        Raises:
+            NotFinishedError, WindowClosedError, ForeignWindowError: wrong order.
+            KeepError: `keep` is outside what is allowed; nothing has changed.
+        """
+        with self._verb():
+            self._check_owned(window, "commit")
+            result = window.result
+            if result is None:
+                raise NotFinishedError(
+                    f"{_named(window)} is not finished; call `engine.finish(window)` "
+                    "before `engine.commit(window)`"
+                )
+            rows = _checked_keep(window, result, keep, force=force)
+            began = time.perf_counter()
+            state = self.backend.commit(self._now.state, window.forward.pending, rows)
+            record = self._record(window, result, rows, commit_ms=_since(began))
+            root = result.predictions[rows - 1] if result.predictions else None
+            self._now = Committed(state, root=root, window=None)
+            window.phase = "committed"
+            self.trace.append(record)
+            return CommitReport(
+                root=root,
+                position=self.position,
+                keep=rows,
+                emitted=record.emitted,
+                record=record,
+                digests=lambda: self._digests_of(state),
+            )
+
+    def abort(self, window: Window) -> None:
+        """Drop `window`, as if `run` had not been called.
+
+        Raises:
+            WindowClosedError, ForeignWindowError: it is not this engine's open window.
+        """
+        with self._verb():
+            self._check_owned(window, "abort")
+            self._now = replace(self._now, window=None)
+            window.phase = "aborted"
+
+    def fork(self) -> "Engine":
+        """A second engine at the same place; neither can touch the other's state.
+
+        The trace starts empty, with the same provenance.
+
+        Raises:
+            WindowOpenError: a window is open.
+        """
+        with self._verb():
+            self._check_none_open("fork")
+            twin = Engine(
+                self.backend,
+                context=self.context,
+                options=self.options,
+                provenance=self.trace.provenance,
+            )
+            settled = self.backend.settle(self._now.state)
+            self._now = replace(self._now, state=settled)
+            twin._now = self._now
+            return twin
+
+    def leaves(self) -> dict[Leaf, np.ndarray]:
+        """Live cells of every part of the committed state, as copies."""
+        return self.backend.leaves(self._now.state)
+
+    def digests(self) -> dict[str, str]:
+        """SHA-256 of each part of the committed state."""
+        return self._digests_of(self._now.state)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the committed state to one safetensors file, whole or not at all.
+
+        Raises:
+            WindowOpenError: a window is open.
+            OSError: the file cannot be written; an older one survives.
+        """
+        with self._verb():
+            self._check_none_open("save")
+            saved = SavedState(
+                self.leaves(), self.position, self.root, self._identity()
+            )
+            save_state(path, saved)
+
+    def restore(self, path: str | os.PathLike[str]) -> None:
+        """Take the state of a saved file; the trace stays as it is.
+
+        Raises:
+            WindowOpenError: a window is open.
+            SavedStateError: the file is damaged or of another model; nothing changed.
+            ContextLimitError: the state is longer than this engine's context.
+        """
+        with self._verb():
+            self._check_none_open("restore")
+            saved = load_state(path, identity=self._identity())
+            if saved.position > self.context:
+                raise ContextLimitError(
+                    f"the saved state has {saved.position} cells, this engine takes "
+                    f"{self.context}; make one with context={saved.position}"
+                )
+            state = self.backend.from_leaves(saved.leaves, position=saved.position)
+            self._now = Committed(state, root=saved.root, window=None)
+
+    def _identity(self) -> dict[str, str]:
+        kept = {k: str(v) for k, v in self.options.items() if k in ("kv", "dtype")}
+        return {"model": self.backend.digest, **kept}
+
+    def _digests_of(self, state: object) -> dict[str, str]:
+        leaves = self.backend.leaves(state)
+        return digests(leaves, position=self.backend.position(state))
+
+    def _record(
+        self, window: Window, result: Result, keep: int, *, commit_ms: float
+    ) -> WindowRecord:
+        fold = self.options.get("fold")
+        return window_record(
+            position=window.start,
+            inputs=window.inputs,
+            keep=keep,
+            decisions=window.layers,
+            predictions=result.predictions,
+            emitted=result.predictions[:keep],
+            offered=result.offered,
+            accepted=min(result.accepted, keep - 1),
+            forced=keep != result.keep,
+            stop=result.stop if keep == result.keep else None,
+            rule="none" if window.headless else "greedy",
+            drafter=window.drafter,
+            match_length=window.match_length,
+            headless=window.headless,
+            fold=fold,
+            partial=self.options.get("partial"),
+            warm=window.warm,
+            draft_ms=window.draft_ms,
+            run_ms=window.run_ms,
+            finish_ms=window.finish_ms,
+            commit_ms=commit_ms,
+        )
+
+    @contextlib.contextmanager
+    def _verb(self) -> Iterator[None]:
+        if not self._lock.acquire(blocking=False):
+            raise EngineBusyError(
+                "another thread is inside this engine; wait for its verb to return, "
+                "or work on `engine.fork()`"
+            )
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _checked_ids(self, ids: Sequence[SupportsIndex]) -> tuple[int, ...]:
+        if isinstance(ids, str):
+            raise TypeError("wanted token ids, got text; use `model.encode(text)`")
+        if len(ids) == 0:
+            raise ValueError("a window needs at least its root, got no tokens")
+        tokens = tuple(operator.index(i) for i in ids)
+        size = self.backend.config.vocab_size
+        for token in tokens:
+            if not 0 <= token < size:
+                raise ValueError(
+                    f"token {token} is outside the vocabulary; wanted 0 to {size - 1}"
+                )
+        return tokens
+
+    def _check_room(self, rows: int) -> None:
+        if self.position + rows > self.context:
+            raise ContextLimitError(
+                f"{rows} rows from cell {self.position} on pass the end of the context "
+                f"({self.context} cells); run {self.context - self.position} at most, "
+                "or make the engine with a larger `context`"
+            )
+
+    def _check_none_open(self, verb: str) -> None:
+        window = self._now.window
+        if window is not None:
+            raise WindowOpenError(
+                f"{verb} while {_named(window)} is open; `commit` or `abort` it first "
+                "(`engine.window`)"
+            )
+
+    def _check_owned(self, window: Window, verb: str) -> None:
+        if not isinstance(window, Window):
+            raise TypeError(f"{verb} wants a Window, got {type(window).__name__}")
+        if window.owner is not self:
+            raise ForeignWindowError(
+                f"{_named(window)} belongs to another engine; {verb} it there"
+            )
+        if window is not self._now.window:
+            raise WindowClosedError(
+                f"{_named(window)} is {window.phase} already; {verb} wants the open "
+                "window, run a new one with `engine.run`"
+            )
+
+
+def _checked_keep(
+    window: Window, result: Result, keep: int | None, *, force: bool
+) -> int:
+    rows = result.keep if keep is None else operator.index(keep)
+    if window.headless and rows != window.T:
+        raise KeepError(
+            f"a headless window keeps all its {window.T} rows, got keep={rows}; use "
+            "`run(..., head=True)` for rows that may be rejected"
+        )
+    limit = window.T if force else result.keep
+    if not 1 <= rows <= limit:
+        more = "" if force or rows < 1 else ", or pass force=True to keep rejected rows"
+        raise KeepError(
+            f"keep={rows} is outside 1 to {limit}; keep {result.keep} rows (the "
+            f"natural keep) or fewer{more}; abort the window to keep none"
+        )
+    return rows
+
+
+def _named(window: Window) -> str:
+    last = window.start + window.T - 1
+    return f"window {window.number} (cells {window.start} to {last})"
+
+
+def _since(began: float) -> float:
+    return (time.perf_counter() - began) * 1e3

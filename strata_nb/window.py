@@ -1,0 +1,120 @@
+"""What the verbs hand out: an open window, its result, the report of a commit."""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from strata_nb.accept import Stop
+from strata_nb.backend import Forward
+from strata_nb.trace import LayerDecisions, WindowRecord
+
+Phase: TypeAlias = Literal["run", "finished", "committed", "aborted"]
+
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What `finish` found.
+
+    Attributes:
+        predictions: the next token after each input row; empty for a headless window.
+        accepted: drafts that the rule accepted.
+        offered: drafts that the end of the text left room for.
+        keep: the natural keep, `accepted` + 1; all rows of a headless window.
+        emitted: predictions 0 to `accepted`; the last is the bonus.
+        stop: "stop" (a stop id was emitted), "limit" (no tokens are left), or None.
+    """
+
+    predictions: tuple[int, ...]
+    accepted: int
+    offered: int
+    keep: int
+    emitted: tuple[int, ...]
+    stop: Stop | None
+
+
+@dataclass(eq=False)
+class Window:
+    """The rows of one pass: run, and not yet committed.
+
+    Attributes:
+        start: the cell of row 0.
+        inputs: root and drafts, or a piece of a prompt.
+        headless: nothing is predicted and all rows will be kept.
+        phase: "run", "finished", "committed" or "aborted".
+        result: what `finish` found.
+    """
+
+    start: int
+    inputs: tuple[int, ...]
+    headless: bool
+    drafter: str
+    match_length: int | None
+    draft_ms: float | None
+    run_ms: float
+    warm: bool
+    owner: object = field(repr=False)
+    forward: Forward = field(repr=False)
+    phase: Phase = "run"
+    result: Result | None = None
+    finish_ms: float = 0.0
+    number: int = field(default_factory=lambda: next(_numbers))
+
+    @property
+    def T(self) -> int:
+        """Rows."""
+        return len(self.inputs)
+
+    @cached_property
+    def logits(self) -> np.ndarray:
+        """Next-token logits of each row, float [T, V].
+
+        Raises:
+            ValueError: the window is headless.
+        """
+        if self.headless:
+            raise ValueError(
+                "a headless window has no logits; use `run(..., head=True)`"
+            )
+        return np.array(self.forward.logits, dtype=np.float64)
+
+    @cached_property
+    def layers(self) -> tuple[LayerDecisions, ...]:
+        """What each layer chose for the rows: experts, blocks, and their scores."""
+        return self.forward.layers()
+
+
+@dataclass(frozen=True)
+class CommitReport:
+    """What a commit moved.
+
+    Attributes:
+        root: the prediction of the last kept row: the next window's row 0. None after
+            a headless window.
+        position: committed cells afterwards.
+        keep: rows kept.
+        emitted: tokens that left the engine, the new root last.
+        record: the window as it enters the trace.
+        digests: call it for a SHA-256 of each part of the state just committed.
+    """
+
+    root: int | None
+    position: int
+    keep: int
+    emitted: tuple[int, ...]
+    record: WindowRecord
+    digests: Callable[[], dict[str, str]] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Committed:
+    """All that an engine knows between two verbs; replaced whole, never changed."""
+
+    state: Any
+    root: int | None
+    window: Window | None
