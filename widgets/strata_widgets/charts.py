@@ -1,0 +1,320 @@
+"""Trace to chart: pure functions, no state, nothing fetched.
+
+Each chart keeps its axes where they are while windows come in, says in words what it
+shows, and without data says what to do. Windows of a prompt predict nothing, so they
+are left out everywhere.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import altair as alt
+
+from strata_nb.trace import LayerRecord, WindowRecord
+from strata_widgets.theme import WORDS, Role, colour_scale, dressed
+
+WIDTH: Final = 320
+HEIGHT: Final = 180
+MOST_DRAFTS: Final = 7
+"""A window has 8 rows at most, and row 0 is the root."""
+
+_FIRST_PAGE: Final = 16
+_LAST_PAGE: Final = 64
+_VERDICTS: Final[tuple[Role, ...]] = ("accepted", "mismatch", "unreached")
+_EMPTY: Final = "Commit a window with drafts, and its bar appears here."
+
+Row = dict[str, Any]
+
+
+def verdicts(
+    inputs: Sequence[int], predictions: Sequence[int], *, accepted: int, offered: int
+) -> list[Role]:
+    """Say what became of each row of a window.
+
+    Args:
+        inputs: the T tokens of the rows, the root first.
+        predictions: the token after each row.
+        accepted: drafts that were accepted.
+        offered: drafts that took part; those behind a stop id did not.
+
+    Returns:
+        T roles: `root`, then `accepted`, `mismatch` or `unreached` for each draft. The
+        first draft not accepted is a mismatch only where the prediction says so: a
+        stop, a limit or a forced keep ends a window as well.
+    """
+    roles: list[Role] = ["root"]
+    for row in range(1, len(inputs)):
+        if row <= accepted:
+            roles.append("accepted")
+        elif row == accepted + 1 <= offered and predictions[row - 1] != inputs[row]:
+            roles.append("mismatch")
+        else:
+            roles.append("unreached")
+    return roles
+
+
+def uniform_union(experts: int, chosen: int, rows: int) -> float:
+    """Return the expected union if each row drew its experts at random, by itself.
+
+    Args:
+        experts: experts of a layer, E.
+        chosen: experts that a row uses, K.
+        rows: rows of the window, T.
+
+    Returns:
+        E (1 - (1 - K/E)^T), in experts.
+    """
+    return float(experts * (1 - (1 - chosen / experts) ** rows))
+
+
+def acceptance_over_windows(trace: Iterable[WindowRecord]) -> alt.LayerChart:
+    """Draw what became of the drafts of each window, the newest 64 windows."""
+    windows = _decoded(trace)
+    page = _FIRST_PAGE
+    while page < min(len(windows), _LAST_PAGE):
+        page *= 2
+    last = max(page, len(windows))
+    rows = _window_rows(windows, first=last - page + 1) or [{"note": _EMPTY}]
+    bars = alt.Chart().mark_bar().encode(
+        x=alt.X(
+            "window:O",
+            title="window (number)",
+            scale=alt.Scale(domain=list(range(last - page + 1, last + 1))),
+            axis=alt.Axis(labelAngle=0, labelOverlap=True),
+        ),
+        y=alt.Y(
+            "drafts:Q",
+            title="drafts (count)",
+            scale=alt.Scale(domain=[0, MOST_DRAFTS]),
+            axis=alt.Axis(tickMinStep=1),
+        ),
+        color=_verdict_colour(),
+        order="order:Q",
+        tooltip=["window:O", "verdict:N", "drafts:Q", "keep:Q"],
+    )  # fmt: skip
+    return dressed(
+        _layered(bars, rows=rows),
+        title="Drafts of each window",
+        subtitle="a window has its root and up to 7 drafts",
+        description="Stacked bars, one a window: drafts accepted, the first mismatch, "
+        "and drafts never reached.",
+    )
+
+
+def acceptance_by_position(trace: Iterable[WindowRecord]) -> alt.LayerChart:
+    """Draw how often the first, second … draft was accepted, with counts."""
+    rows = _position_rows(_decoded(trace)) or [{"note": _EMPTY}]
+    x = alt.X(
+        "position:O",
+        title="draft (position in its window)",
+        scale=alt.Scale(domain=list(range(1, MOST_DRAFTS + 1))),
+        axis=alt.Axis(labelAngle=0),
+    )
+    bars = alt.Chart().mark_bar().encode(
+        x=x,
+        y=alt.Y(
+            "share:Q",
+            title="share of drafts offered (%)",
+            scale=alt.Scale(domain=[0, 1.12]),
+            axis=alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1]),
+        ),
+        color=_verdict_colour(),
+        order="order:Q",
+        tooltip=["position:O", "verdict:N", "drafts:Q", "offered:Q"],
+    )  # fmt: skip
+    counts = (
+        alt.Chart()
+        .transform_filter("datum.verdict == 'accepted'")
+        .mark_text(dy=-7)
+        .encode(x=x, y=alt.datum(1), text="label:N")
+    )
+    return dressed(
+        _layered(bars, counts, rows=rows),
+        title="Acceptance by position",
+        subtitle="above each bar: accepted of offered",
+        description="Stacked bars, one a draft position: the share of drafts that were "
+        "accepted, were the first mismatch, or were never reached; counts above.",
+    )
+
+
+def expert_union(
+    trace: Iterable[WindowRecord],
+    *,
+    experts: int,
+    chosen: int,
+    depth: int,
+    window: int = -1,
+) -> alt.LayerChart:
+    """Draw the distinct experts of one window, layer by layer.
+
+    Args:
+        trace: the windows.
+        experts: experts of a layer, E (`model.config.num_experts`).
+        chosen: experts that a row uses, K (`model.config.num_experts_per_tok`).
+        depth: layers of the model (`model.config.num_hidden_layers`).
+        window: index among the windows that are not a prompt's; -1 is the newest.
+
+    Raises:
+        IndexError: no such window.
+    """
+    windows = _decoded(trace)
+    layers: Sequence[LayerRecord] = ()
+    label = ""
+    if windows:
+        layers = windows[window].layers
+        label = f"window {window % len(windows) + 1}, T = {windows[window].T}"
+    return union_of_layers(
+        layers, experts=experts, chosen=chosen, depth=depth, label=label
+    )
+
+
+def union_of_layers(
+    layers: Sequence[LayerRecord],
+    *,
+    experts: int,
+    chosen: int,
+    depth: int,
+    label: str = "",
+) -> alt.LayerChart:
+    """Draw the experts of a window from its layers alone; `expert_union` has the rest.
+
+    Args:
+        layers: one record a layer that has experts.
+        experts: experts of a layer, E.
+        chosen: experts that a row uses, K.
+        depth: layers of the model.
+        label: which window this is, in a few words.
+    """
+    rows = _union_rows(layers, experts, chosen, label)
+    # Eight rows that share nothing: the axis then holds every window of this model.
+    highest = min(experts, (MOST_DRAFTS + 1) * chosen)
+    x = alt.X(
+        "layer:O",
+        title="layer (index)",
+        scale=alt.Scale(domain=list(range(depth))),
+        axis=alt.Axis(labelAngle=0, labelOverlap=True),
+    )
+    drawn = _layered(
+        _union_bars(x, highest),
+        _uniform_ticks(x),
+        _label(),
+        rows=rows or [{"note": "Run a window, and its experts appear here."}],
+    )
+    return dressed(
+        drawn,
+        title="Experts that the window needs",
+        subtitle="tick: expected if each row chose at random",
+        description="Stacked bars, one a layer: experts of the root row and those that "
+        "the drafts add; a tick at the union expected of rows that choose at random.",
+    )
+
+
+def _union_bars(x: alt.X, highest: int) -> alt.Chart:
+    y = alt.Y("size:Q", title="experts (count)", scale=alt.Scale(domain=[0, highest]))
+    bars: alt.Chart = alt.Chart().mark_bar()
+    return bars.encode(
+        x=x,
+        y=y,
+        color=alt.Color("part:N", scale=colour_scale("root", "added")),
+        order="order:Q",
+        tooltip=["layer:O", "part:N", "size:Q", "union:Q", "uniform:Q"],
+    )
+
+
+def _uniform_ticks(x: alt.X) -> alt.Chart:
+    ticks: alt.Chart = alt.Chart().transform_filter("datum.order == 0").mark_tick()
+    return ticks.encode(x=x, y="uniform:Q")
+
+
+def _label() -> alt.Chart:
+    first = alt.Chart().transform_filter("datum.order == 0 && datum.first")
+    words: alt.Chart = first.mark_text(align="right", dx=-4)
+    return words.encode(x=alt.value(WIDTH), y=alt.value(10), text="label:N")
+
+
+def _decoded(trace: Iterable[WindowRecord]) -> list[WindowRecord]:
+    return [record for record in trace if not record.headless]
+
+
+def _drafts(record: WindowRecord) -> list[Role]:
+    """What became of each draft that took part; one cut by a stop id took no part."""
+    found = verdicts(
+        record.inputs,
+        record.predictions,
+        accepted=record.accepted,
+        offered=record.offered,
+    )
+    return found[1 : 1 + record.offered]
+
+
+def _window_rows(windows: Sequence[WindowRecord], *, first: int) -> list[Row]:
+    rows = []
+    for number, record in enumerate(windows, 1):
+        if number < first:
+            continue
+        found = _drafts(record)
+        for order, role in enumerate(_VERDICTS):
+            row = {
+                "window": number,
+                "verdict": WORDS[role],
+                "drafts": found.count(role),
+            }
+            rows.append({**row, "keep": record.keep, "order": order})
+    return rows
+
+
+def _position_rows(windows: Sequence[WindowRecord]) -> list[Row]:
+    at: dict[int, list[Role]] = {}
+    for record in windows:
+        for position, role in enumerate(_drafts(record), 1):
+            at.setdefault(position, []).append(role)
+    rows = []
+    for position, found in sorted(at.items()):
+        label = f"{found.count('accepted')}/{len(found)}"
+        for order, role in enumerate(_VERDICTS):
+            row = {"position": position, "verdict": WORDS[role], "label": label}
+            count = found.count(role)
+            size = {"drafts": count, "offered": len(found), "share": count / len(found)}
+            rows.append({**row, **size, "order": order})
+    return rows
+
+
+def _union_rows(
+    layers: Sequence[LayerRecord], experts: int, chosen: int, label: str
+) -> list[Row]:
+    rows = []
+    for index, layer in enumerate(layers):
+        root, union = layer.root_only_size, layer.union_size
+        uniform = uniform_union(experts, chosen, len(layer.expert_ids))
+        shared = {
+            "layer": layer.layer,
+            "label": label,
+            "first": index == 0,
+            "union": union,
+            "uniform": round(uniform, 2),
+        }
+        sizes: tuple[tuple[Role, int], ...] = (("root", root), ("added", union - root))
+        for order, (role, size) in enumerate(sizes):
+            rows.append({**shared, "part": WORDS[role], "size": size, "order": order})
+    return rows
+
+
+def _verdict_colour() -> alt.Color:
+    return alt.Color("verdict:N", scale=colour_scale(*_VERDICTS))
+
+
+def _layered(*layers: alt.Chart, rows: list[Row]) -> alt.LayerChart:
+    """Put `layers` over `rows`; a row that holds a note and nothing else is written."""
+    note = (
+        alt.Chart()
+        .transform_filter("isValid(datum.note)")
+        .mark_text(fontStyle="italic")
+        .encode(x=alt.value(WIDTH / 2), y=alt.value(HEIGHT / 2), text="note:N")
+    )
+    marks = [layer.transform_filter("!isValid(datum.note)") for layer in layers]
+    return alt.LayerChart(
+        layer=[*marks, note],
+        data=alt.InlineData(values=rows),
+        width=WIDTH,
+        height=HEIGHT,
+    )

@@ -1,0 +1,261 @@
+// Python decides and words everything; this draws `_view` and sends clicks with their values.
+// Token text comes from a model, so it only ever goes in as `textContent`.
+const VERBS = ["run", "finish", "commit", "abort"];
+const LABELS = { run: "Run", finish: "Finish", commit: "Commit", abort: "Abort" };
+const ROLES = ["root", "accepted", "mismatch", "unreached"];
+let made = 0;
+
+function make(tag, className = "", text = "") {
+  const node = document.createElement(tag);
+  node.className = className;
+  node.textContent = text;
+  return node;
+}
+
+function chip(token, className = "") {
+  const node = make("span", "strata-chip " + className, token.text);
+  node.title = "token #" + token.id;
+  node.dataset.id = token.id;
+  return node;
+}
+
+function chipWithId(token, className) {
+  const pair = make("span", "strata-pair");
+  pair.append(chip(token, className), make("span", "strata-id", "#" + token.id));
+  return pair;
+}
+
+function build() {
+  const id = "strata-hand-" + ++made;
+  const root = make("div", "strata strata-hand");
+  root.setAttribute("role", "group");
+  root.setAttribute("aria-label", "Drafts typed by hand");
+  const ui = { root };
+
+  ui.text = make("div", "strata-text");
+  ui.text.tabIndex = 0;
+  ui.text.setAttribute("role", "region");
+  ui.text.setAttribute("aria-label", "Committed text, then the root");
+
+  const label = make("label", "strata-label", "Draft");
+  label.htmlFor = id + "-draft";
+  ui.draft = make("textarea", "strata-draft");
+  ui.draft.id = id + "-draft";
+  ui.draft.rows = 2;
+  ui.draft.spellcheck = false;
+  ui.draft.placeholder = "text to draft, or token ids such as #12 #345";
+  ui.draft.setAttribute("aria-describedby", id + "-preview");
+  ui.preview = make("div", "strata-preview");
+  ui.preview.id = id + "-preview";
+  ui.preview.setAttribute("aria-live", "polite");
+
+  const fill = make("div", "strata-line");
+  ui.own = make("button", "strata-button", "Fill in the model's own");
+  ui.wrong = make("button", "strata-button", "Fill in one wrong");
+  fill.append(ui.own, ui.wrong);
+
+  const verbs = make("div", "strata-line");
+  for (const verb of VERBS) {
+    ui[verb] = make("button", "strata-button strata-verb", LABELS[verb]);
+    ui[verb].dataset.verb = verb;
+  }
+  const keepLabel = make("label", "strata-label", "Keep rows");
+  keepLabel.htmlFor = id + "-keep";
+  ui.keep = make("input", "strata-keep");
+  Object.assign(ui.keep, { type: "range", id: id + "-keep", min: 1, step: 1 });
+  ui.count = make("output", "strata-count");
+  ui.count.htmlFor = id + "-keep";
+  ui.force = make("input");
+  ui.force.type = "checkbox";
+  const force = make("label", "strata-force");
+  force.append(ui.force, " force more");
+  const keep = make("span", "strata-line");
+  keep.append(keepLabel, ui.keep, ui.count, force);
+  verbs.append(ui.run, ui.finish, keep, ui.commit, ui.abort);
+
+  ui.message = make("div", "strata-message");
+  ui.message.setAttribute("role", "alert");
+  ui.status = make("div", "strata-status");
+  ui.status.setAttribute("role", "status");
+  ui.table = make("div", "strata-scroll");
+  ui.charts = make("div", "strata-charts");
+  for (const b of [ui.own, ui.wrong, ...VERBS.map((v) => ui[v])]) b.type = "button";
+  const top = make("div", "strata-form");
+  top.append(label, ui.draft);
+  root.append(ui.text, top, ui.preview, fill, verbs, ui.message, ui.status, ui.table, ui.charts);
+  return ui;
+}
+
+function drawText(node, view) {
+  const parts = [];
+  if (view.hidden) parts.push(make("span", "strata-note", `${view.hidden} earlier cells `));
+  for (const token of view.text) {
+    parts.push(chip(token));
+    // A line of the text is a line on the page.
+    if (token.text.endsWith("⏎")) parts.push(make("br"));
+  }
+  if (view.root) {
+    const root = chip(view.root, "strata-root");
+    root.append(make("span", "strata-tag", "root"));
+    parts.push(root);
+  }
+  node.replaceChildren(...parts);
+  node.scrollTop = node.scrollHeight;
+}
+
+function drawTable(node, rows) {
+  if (!rows.length) return node.replaceChildren();
+  const table = make("table", "strata-rows");
+  table.createCaption().textContent = "Rows of the window: a prediction is the token after its row";
+  const head = table.createTHead().insertRow();
+  for (const name of ["row", "input", "verdict", "prediction", "likeliest", "kept"]) {
+    const cell = make("th", "", name);
+    cell.scope = "col";
+    head.append(cell);
+  }
+  const body = table.createTBody();
+  for (const row of rows) body.append(drawRow(row));
+  node.replaceChildren(table);
+}
+
+function drawRow(row) {
+  const line = make("tr", row.kept ? "strata-kept" : "");
+  line.dataset.role = row.role;
+  const number = make("th", "", row.row);
+  number.scope = "row";
+  const input = make("td");
+  input.append(chipWithId(row.input));
+  const verdict = make("td", "strata-verdict");
+  const colour = ROLES.includes(row.role) ? "strata-" + row.role : "strata-open";
+  verdict.append(make("span", "strata-square " + colour), row.verdict);
+  const prediction = make("td");
+  if (row.prediction) prediction.append(chipWithId(row.prediction, row.bonus ? "strata-bonus" : ""));
+  else prediction.append(make("span", "strata-note", "press Finish"));
+  if (row.bonus) prediction.append(make("span", "strata-tag", "bonus"));
+  const choices = make("td", "strata-choices");
+  for (const one of row.choices) {
+    const pair = make("span", "strata-pair");
+    pair.append(chip(one), make("span", "strata-id", (100 * one.share).toFixed(1) + "%"));
+    choices.append(pair);
+  }
+  const kept = row.kept === null ? "" : row.kept ? "kept" : "not kept";
+  line.append(number, input, verdict, prediction, choices, make("td", "", kept));
+  return line;
+}
+
+function drawPreview(node, preview) {
+  if (preview.error) return node.replaceChildren(make("span", "strata-error", preview.error));
+  const count = preview.chips.length;
+  const words = count ? `${count} ${count === 1 ? "draft" : "drafts"}: ` : "no draft: the root alone";
+  const parts = preview.chips.map((token) => chipWithId(token));
+  node.replaceChildren(make("span", "strata-note", words), ...parts);
+}
+
+function render({ model, el, signal, host }) {
+  const ui = build();
+  let round = null, waiting = null, asked = 0, slow, typing, sliding;
+  el.append(ui.root);
+
+  const page = Math.random().toString(36).slice(2);
+  const tell = (kind, values = {}) => model.send({ kind, ask: `${page}-${++asked}`, ...values });
+
+  // A click carries the values it was made with. Until the answer, further clicks do nothing.
+  function click(kind, values) {
+    if (waiting) return;
+    waiting = `${page}-${asked + 1}`;
+    ui.root.classList.add("strata-waiting");
+    slow = setTimeout(() => { ui.status.textContent = "waiting for the kernel"; }, 1500);
+    tell(kind, values);
+  }
+
+  function limits(view) {
+    const most = ui.force.checked ? view.T : view.natural;
+    ui.keep.max = Math.max(1, most);
+    ui.count.textContent = view.can.commit ? `${ui.keep.value} of ${view.T}` : "–";
+  }
+
+  function moved() {
+    limits(model.get("_view"));
+    clearTimeout(sliding);
+    sliding = setTimeout(() => tell("keep", { keep: Number(ui.keep.value) }), 50);
+  }
+
+  function update() {
+    const view = model.get("_view");
+    if (view.answered === waiting) {
+      waiting = null;
+      clearTimeout(slow);
+      ui.root.classList.remove("strata-waiting");
+    }
+    const held = ui.root.contains(document.activeElement) ? document.activeElement : null;
+    for (const verb of VERBS) ui[verb].disabled = !view.can[verb];
+    for (const button of [ui.own, ui.wrong]) button.disabled = !view.can.suggest;
+    for (const control of [ui.keep, ui.force]) control.disabled = !view.can.commit;
+    if (view.round !== round) {
+      // The slider is a person's from here until the next Finish.
+      round = view.round;
+      ui.force.checked = false;
+      ui.keep.max = Math.max(1, view.T);
+      ui.keep.value = view.keep;
+    }
+    limits(view);
+    drawText(ui.text, view);
+    drawTable(ui.table, view.rows);
+    ui.message.textContent = view.message.text;
+    ui.message.classList.toggle("strata-error", view.message.kind === "error");
+    ui.status.textContent = view.status;
+    Object.assign(ui.status.dataset,
+      { phase: view.phase, t: view.T, keep: view.keep, position: view.position });
+    // A button that goes off drops the focus, and the next key would be the notebook's.
+    if (held?.disabled) (VERBS.map((v) => ui[v]).find((b) => !b.disabled) ?? ui.draft).focus();
+  }
+
+  function preview() {
+    const shown = model.get("_preview");
+    if (shown.fill && shown.ask.startsWith(page)) ui.draft.value = shown.draft;
+    if (shown.draft === ui.draft.value) drawPreview(ui.preview, shown);
+  }
+
+  const run = () => click("run", { draft: ui.draft.value });
+  const commit = () => click("commit", { keep: Number(ui.keep.value), force: ui.force.checked });
+  ui.run.addEventListener("click", run);
+  ui.finish.addEventListener("click", () => click("finish"));
+  ui.commit.addEventListener("click", commit);
+  ui.abort.addEventListener("click", () => click("abort"));
+  ui.own.addEventListener("click", () => click("suggest", { wrong: false }));
+  ui.wrong.addEventListener("click", () => click("suggest", { wrong: true }));
+  ui.keep.addEventListener("input", moved);
+  ui.force.addEventListener("change", moved);
+  ui.draft.addEventListener("input", () => {
+    clearTimeout(typing);
+    typing = setTimeout(() => tell("preview", { draft: ui.draft.value }), 120);
+  });
+  ui.draft.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (!ui.run.disabled) run();
+  });
+  // Keys pressed in here are not the notebook's: "b" must not insert a cell.
+  ui.root.addEventListener("keydown", (event) => {
+    const global = event.ctrlKey || event.metaKey || event.altKey || event.key === "Escape";
+    if (!global) event.stopPropagation();
+  });
+
+  model.on("change:_view", update);
+  model.on("change:_preview", preview);
+  signal.addEventListener("abort", () => {
+    model.off("change:_view", update);
+    model.off("change:_preview", preview);
+    ui.root.remove();
+  });
+  update();
+  drawPreview(ui.preview, { chips: [], error: "" });
+  for (const name of ["_windows", "_positions", "_union"]) {
+    const place = make("div", "strata-place " + name.replace("_", "strata-"));
+    ui.charts.append(place);
+    host.getWidget(model.get(name)).then((chart) => chart.render({ el: place, signal }));
+  }
+}
+
+export default { render };

@@ -1,0 +1,193 @@
+"""An engine and its window as plain data for the page: pure functions."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import altair as alt
+import numpy as np
+import numpy.typing as npt
+
+from strata_nb.trace import LayerRecord, WindowRecord
+from strata_widgets import theme, tokens
+from strata_widgets.charts import verdicts
+
+Row = dict[str, Any]
+
+TOP: Final = 3
+MOST_CHIPS: Final = 400
+"""A page with many thousand chips is slow; the earlier cells are only counted."""
+
+_WIDTH: Final = 700
+_LINE: Final = 22
+_TAIL: Final = 100
+# Left edges of the picture's columns, in pixels.
+_COLUMNS: Final = {
+    "row": 8,
+    "input": 60,
+    "verdict": 220,
+    "prediction": 370,
+    "kept": 560,
+}
+
+
+def committed_tokens(trace: Iterable[WindowRecord], position: int) -> list[int | None]:
+    """Return the token of each cell below `position`; None where no record tells."""
+    cells: list[int | None] = [None] * position
+    for record in trace:
+        for offset, token in enumerate(record.inputs[: record.keep]):
+            if record.position + offset < position:
+                cells[record.position + offset] = token
+    return cells
+
+
+def text_chips(
+    model: Any, cells: Sequence[int | None]
+) -> tuple[list[tokens.Chip], int]:
+    """Return the newest cells as chips, and how many earlier ones are left out."""
+    shown = list(cells[-MOST_CHIPS:])
+    # From the last unknown cell on: a text with holes would read as another text.
+    for index in range(len(shown) - 1, -1, -1):
+        if shown[index] is None:
+            shown = shown[index + 1 :]
+            break
+    known = [token for token in shown if token is not None]
+    return tokens.chips(model, known), len(cells) - len(known)
+
+
+def top_choices(model: Any, logits: npt.NDArray[Any]) -> list[list[Row]]:
+    """Return the three likeliest next tokens of each row, with probabilities.
+
+    Args:
+        model: what `strata_nb.load` returned.
+        logits: float [T, V].
+    """
+    wide = np.asarray(logits, dtype=np.float64)
+    weights = np.exp(wide - wide.max(axis=-1, keepdims=True))
+    shares = weights / weights.sum(axis=-1, keepdims=True)
+    # Stable, of the negated row: the lowest index wins a tie, as in the engine.
+    best = np.argsort(-wide, axis=-1, kind="stable")[:, :TOP]
+    return [
+        [{**tokens.chip(model, int(t)), "share": float(shares[i, t])} for t in row]
+        for i, row in enumerate(best)
+    ]
+
+
+def window_rows(
+    model: Any, window: Any, choices: Sequence[Sequence[Row]], keep: int
+) -> list[Row]:
+    """Return the rows of `window` for the page.
+
+    Args:
+        model: what `strata_nb.load` returned.
+        window: the engine's window; without a result it has no verdicts yet.
+        choices: `top_choices` of its logits, T lists.
+        keep: rows that are kept, or that would be.
+    """
+    result = window.result
+    roles: Sequence[str] = ["root"] + ["draft"] * (window.T - 1)
+    if result is not None:
+        roles = verdicts(
+            window.inputs,
+            result.predictions,
+            accepted=result.accepted,
+            offered=result.offered,
+        )
+    rows = []
+    for index, token in enumerate(window.inputs):
+        row: Row = {
+            "row": index,
+            "input": tokens.chip(model, token),
+            "role": roles[index],
+            "verdict": theme.WORDS.get(roles[index], "not judged yet"),  # type: ignore[call-overload]
+            "prediction": None,
+            "choices": choices[index] if index < len(choices) else [],
+            "kept": None,
+            "bonus": False,
+        }
+        if result is not None:
+            row["prediction"] = tokens.chip(model, result.predictions[index])
+            row["kept"] = index < keep
+            row["bonus"] = index == keep - 1
+        rows.append(row)
+    return rows
+
+
+def open_layers(window: Any) -> list[LayerRecord]:
+    """Return the experts of a window that is not committed yet, layer by layer."""
+    return [
+        LayerRecord.from_decisions(index, made.expert_ids, 1)
+        for index, made in enumerate(window.layers)
+        if made is not None
+    ]
+
+
+def table_text(rows: Sequence[Row]) -> str:
+    """Return the window's rows as a plain table, without probabilities.
+
+    Logits round differently from machine to machine, and this text is compared.
+    """
+    lines = [("row", "input", "verdict", "prediction", "kept")]
+    lines += [tuple(_cells(row)) for row in rows]  # type: ignore[misc]
+    widths = [max(len(line[c]) for line in lines) for c in range(len(lines[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
+
+
+def tail(shown: Sequence[tokens.Chip]) -> str:
+    """Return the end of the text that `shown` spells, as one line."""
+    whole = "".join(token["text"] for token in shown)
+    return whole if len(whole) <= _TAIL else f"…{whole[-_TAIL:]}"
+
+
+def table_picture(rows: Sequence[Row], heading: str, text: str) -> alt.LayerChart:
+    """Draw the window's rows as a table, for a page without a kernel.
+
+    Args:
+        rows: `window_rows`; none leaves the headings alone.
+        heading: one line above the table.
+        text: a second line, the end of the committed text.
+    """
+    values: list[Row] = [
+        {"text": name, "x": left, "line": 0} for name, left in _COLUMNS.items()
+    ]
+    marks: list[Row] = []
+    for line, row in enumerate(rows, 1):
+        for cell, left in zip(_cells(row), _COLUMNS.values(), strict=True):
+            values.append({"text": cell, "x": left, "line": line})
+        if row["role"] in theme.WORDS:
+            marks.append({"verdict": row["verdict"], "line": line})
+    title = alt.TitleParams(
+        heading,
+        subtitle=text,
+        subtitleFont="monospace",
+        subtitleFontWeight="normal",
+    )
+    x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, _WIDTH]))
+    y = alt.Y("line:O", axis=None)
+    words = alt.Chart(alt.InlineData(values=values)).mark_text(
+        align="left", font="monospace"
+    )
+    roles: tuple[theme.Role, ...] = ("root", "accepted", "mismatch", "unreached")
+    colour = alt.Color("verdict:N", scale=theme.colour_scale(*roles), legend=None)
+    squares = alt.Chart(alt.InlineData(values=marks)).mark_square(size=90, opacity=1)
+    beside = alt.datum(_COLUMNS["verdict"] - 10)
+    return alt.LayerChart(
+        layer=[
+            words.encode(x=x, y=y, text="text:N"),
+            squares.encode(x=beside, y=y, color=colour),
+        ],
+        title=title,
+        width=_WIDTH,
+        height=_LINE * (len(rows) + 1),
+    )
+
+
+def _cells(row: Row) -> list[str]:
+    prediction = row["prediction"]
+    after = "" if prediction is None else prediction["text"]
+    kept = {None: "", True: "kept", False: "not kept"}[row["kept"]]
+    if row["bonus"]:
+        after += "  (bonus)"
+    return [str(row["row"]), row["input"]["text"], row["verdict"], after, kept]

@@ -1,0 +1,195 @@
+"""`LiveChart`: an Altair chart whose rows change while it is on the page.
+
+Altair's own live chart brings a copy of Vega to every chart and keeps each old drawing
+alive. Here one library model a kernel carries Vega, all charts ask for that one, and a
+change sends rows and not a chart.
+"""
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import altair as alt
+import anywidget
+import traitlets
+
+from strata_widgets._base import StrataWidget
+
+_HERE = Path(__file__).parent
+_DATASET: Final = "live"
+
+
+class _VegaLibrary(anywidget.AnyWidget):
+    """Carries the shared bundle; its licences lie beside it."""
+
+    _esm = (_HERE / "vega_lib.js").read_text(encoding="utf-8")
+
+    def __repr__(self) -> str:
+        return "VegaLibrary()"
+
+
+_library: _VegaLibrary | None = None
+
+
+def _shared_library() -> _VegaLibrary:
+    global _library
+    # `Widget.close_all()` takes the comm away; a closed model can't be opened again.
+    if _library is None or _library.comm is None:
+        _library = _VegaLibrary()
+    return _library
+
+
+class LiveChart(StrataWidget):
+    """A chart on the page that follows `show`, `replace` and `append`.
+
+    Example:
+        >>> chart = LiveChart(charts.acceptance_over_windows(engine.trace))
+        >>> chart.show(charts.acceptance_over_windows(engine.trace))  # later
+    """
+
+    _esm = (_HERE / "live_chart.js").read_text(encoding="utf-8")
+    _css = (_HERE / "live_chart.css").read_text(encoding="utf-8")
+
+    spec = traitlets.Dict().tag(sync=True)
+    """The chart as Vega-Lite, its data taken out and named `live`."""
+
+    renderer = traitlets.Enum(["svg", "canvas"], "svg").tag(sync=True)
+    """`svg` gives each mark a label that can be read; `canvas` suits 2,000 marks up."""
+
+    selection = traitlets.Dict().tag(sync=True)
+    """What a person picked, by the name of the chart's parameter."""
+
+    _lib = anywidget.WidgetTrait().tag(sync=True)
+    _watch: traitlets.List[str] = traitlets.List().tag(sync=True)
+
+    HZ: Final = 30
+    """Messages a second at most; a server drops what comes faster than 1,000."""
+
+    def __init__(
+        self,
+        chart: alt.TopLevelMixin | dict[str, Any],
+        *,
+        limit: int | None = None,
+        **traits: Any,
+    ) -> None:
+        """Take `chart` apart into its drawing and its rows.
+
+        Args:
+            chart: an Altair chart, or Vega-Lite as a dict, with one data set.
+            limit: rows to keep, the newest; None keeps all.
+            **traits: `renderer`.
+
+        Raises:
+            ValueError: the chart's rows are neither inside it nor named.
+        """
+        spec, rows = _taken_apart(chart)
+        self._limit = limit
+        self._rows: list[dict[str, Any]] = rows
+        self._pending: list[dict[str, Any]] = []
+        self._sequence, self._reset_sent, self._sent_at = 0, False, 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        super().__init__(spec=spec, **traits)
+        self._lib = _shared_library()
+        self._watch = _selections(spec)
+        self.on_msg(self._answer)
+
+    def __repr__(self) -> str:
+        title = self.spec.get("title", "")
+        words = title.get("text", "") if isinstance(title, dict) else title
+        return f"LiveChart({words!r}, rows={len(self._rows)})"
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A copy of the rows that the chart has now."""
+        return list(self._rows)
+
+    def show(self, chart: alt.TopLevelMixin | dict[str, Any]) -> None:
+        """Show `chart` instead; when it is drawn the same way, only rows travel."""
+        spec, rows = _taken_apart(chart)
+        if spec != self.spec:
+            self._watch = _selections(spec)
+            self.spec = spec
+        self.replace(rows)
+
+    def replace(self, rows: list[dict[str, Any]]) -> None:
+        """Put `rows` in the place of all others."""
+        self._rows, self._pending, self._reset_sent = list(rows), [], False
+        self._soon()
+
+    def append(self, *rows: dict[str, Any]) -> None:
+        """Add `rows` at the end; with a limit the oldest go."""
+        self._rows += rows
+        self._pending += rows
+        if self._limit:
+            del self._rows[: -self._limit]
+            del self._pending[: -self._limit]
+        self._soon()
+
+    def flush(self) -> None:
+        """Send what is waiting; a plain thread calls this when it ends."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._reset_sent:
+            self._reset_sent, self._pending = True, []
+            self._post("reset", self._rows)
+        elif self._pending:
+            rows, self._pending = self._pending, []
+            self._post("append", rows)
+        self._sent_at = time.monotonic()
+
+    def _soon(self) -> None:
+        if time.monotonic() - self._sent_at >= 1 / self.HZ:
+            self.flush()
+        elif self._timer is None:
+            try:
+                loop = asyncio.get_running_loop()
+            except RuntimeError:
+                return  # a plain thread has no loop; its owner flushes
+            self._timer = loop.call_later(1 / self.HZ, self.flush)
+
+    def _post(self, operation: str, rows: list[dict[str, Any]]) -> None:
+        self._sequence += 1
+        self.send(
+            {
+                "kind": "rows",
+                "op": operation,
+                "rows": rows,
+                "limit": self._limit,
+                "seq": self._sequence,
+            }
+        )
+
+    def _answer(self, _: Any, message: dict[str, Any], __: Any) -> None:
+        # A page that was reloaded has lost its rows and says hello.
+        if message.get("kind") == "hello":
+            self._pending = []
+            self._reset_sent = True
+            self._post("reset", self._rows)
+
+    def _picture(self) -> dict[str, Any]:
+        return {**self.spec, "data": {"values": self._rows}}
+
+
+def _taken_apart(
+    chart: alt.TopLevelMixin | dict[str, Any],
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Split `chart` into its drawing, data named `live`, and its rows."""
+    spec = dict(chart) if isinstance(chart, dict) else chart.to_dict()
+    sets = spec.pop("datasets", {})
+    data = spec.get("data", {})
+    rows = sets.get(data.get("name")) or data.get("values", [])
+    if len(sets) > 1 or "url" in data:
+        raise ValueError(
+            f"a live chart wants one data set with its rows inside, got {len(sets)} "
+            f"sets and {data or 'no data'}; give `alt.layer` the data, not each layer"
+        )
+    spec["data"] = {"name": _DATASET}
+    # Without these two, axis labels that grow with the data are cut off.
+    spec.setdefault("autosize", {"type": "pad", "resize": True})
+    return spec, list(rows)
+
+
+def _selections(spec: dict[str, Any]) -> list[str]:
+    return [p["name"] for p in spec.get("params", []) if "select" in p]

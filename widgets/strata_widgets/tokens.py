@@ -1,0 +1,86 @@
+"""Tokens as a person reads and types them."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Any, Final
+
+Chip = dict[str, Any]
+
+_SIGNS: Final = {" ": "·", "\n": "⏎", "\t": "⇥"}
+_IDS: Final = re.compile(r"\s*#\d+(\s+#\d+)*\s*")
+# Not a character, but the sign that a token ends inside one.
+_BROKEN: Final = "\N{REPLACEMENT CHARACTER}"
+
+
+def visible(text: str) -> str:
+    """Return `text` with spaces as dots and newlines as return signs.
+
+    Control characters, and those that turn the direction of a line, come as escapes:
+    a page would hide them or obey them.
+    """
+    return "".join(_SIGNS.get(letter) or _shown(letter) for letter in text)
+
+
+def piece(model: Any, token: int) -> str:
+    """Return the text of one token, never empty.
+
+    Args:
+        model: what `strata_nb.load` returned.
+        token: a token id, 0 to V - 1.
+    """
+    text = str(model.decode([token]))
+    if (not text or _BROKEN in text) and model.tokenizer is not None:
+        # A special token, or a part of a character: its name in the vocabulary.
+        text = model.tokenizer.id_to_token(token) or text
+    return text or f"#{token}"
+
+
+def chip(model: Any, token: int) -> Chip:
+    """Return a token for the page: its id and its visible text."""
+    return {"id": token, "text": visible(piece(model, token))}
+
+
+def chips(model: Any, tokens: Sequence[int]) -> list[Chip]:
+    """Return `tokens` for the page, each with its id and its visible text."""
+    return [chip(model, token) for token in tokens]
+
+
+def parse_draft(model: Any, draft: str) -> list[int]:
+    """Read a typed draft: ids such as `#12 #345`, anything else as text.
+
+    Args:
+        model: what `strata_nb.load` returned.
+        draft: what was typed, spaces and newlines included; may be empty.
+
+    Returns:
+        Token ids, as many as the text needs.
+
+    Raises:
+        ValueError: an id is outside the vocabulary.
+    """
+    if not _IDS.fullmatch(draft):
+        return list(model.encode(draft)) if draft else []
+    ids = [int(word[1:]) for word in draft.split()]
+    vocabulary = model.config.vocab_size
+    for token in ids:
+        if token >= vocabulary:
+            raise ValueError(
+                f"a token id must be #0 to #{vocabulary - 1}, got #{token}; "
+                "type text to have it turned into ids"
+            )
+    return ids
+
+
+def draft_text(model: Any, tokens: Sequence[int]) -> str:
+    """Return what one types to draft exactly `tokens`: text if it gives them back."""
+    text = str(model.decode(list(tokens)))
+    if tokens and parse_draft(model, text) == list(tokens):
+        return text
+    return " ".join(f"#{token}" for token in tokens)
+
+
+def _shown(letter: str) -> str:
+    if unicodedata.category(letter) in ("Cc", "Cf", "Zl", "Zp"):
+        return f"\\u{ord(letter):04x}"
+    return letter
