@@ -21,13 +21,13 @@ Shapes = Iterator[tuple[str, tuple[int, ...]]]
 _GDN, _QSA = "linear_attention", "indexed_attention"
 _TABLE = "ple.ple_embedding.ngram_embedding"
 _MASK = (1 << 64) - 1
+_DTYPES = {"float32": "F32", "uint16": "BF16", "int64": "I64", "float16": "F16"}
 
 # PLE layers count from one in the file: this is layer 1.
 _TINY = """{
-    "model_type": "qwen4_exp_text", "architectures": ["Qwen4ExpForCausalLM"],
-    "dtype": "float32", "vocab_size": 257, "eos_token_id": 256, "hidden_size": 32,
-    "num_hidden_layers": 8, "rms_norm_eps": 1e-6, "hidden_act": "silu",
-    "attention_bias": false, "tie_word_embeddings": false,
+    "model_type": "qwen4_exp_text", "vocab_size": 257, "eos_token_id": 256,
+    "hidden_size": 32, "num_hidden_layers": 8, "rms_norm_eps": 1e-6,
+    "hidden_act": "silu", "attention_bias": false, "tie_word_embeddings": false,
     "max_position_embeddings": 4096, "hc_count": 4, "hc_lowrank": 8,
     "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
     "indexer_n_heads": 4, "indexer_kv_heads": 1, "indexer_head_dim": 16,
@@ -77,7 +77,6 @@ def random_config(index: int) -> Config:
     ratio, blocks = (4, 2, 3)[(index // 2) % 3], (4, 3, 5, 2)[index % 4]
     order, per_order = (3, 2)[(index // 3) % 2], (4, 2, 3, 1)[(index // 2) % 4]
     partial = (0.5, 0.25, 1.0)[(index + 1) % 3]
-    rotary = int(head_dim * partial)
     vocab = (257, 257, 101, 300)[(index // 4) % 4]
     return tiny_config(
         vocab_size=vocab,
@@ -92,7 +91,7 @@ def random_config(index: int) -> Config:
         head_dim=head_dim,
         rope_parameters=_rope(partial, theta=(10_000.0, 1e7)[index % 2]),
         indexer_n_heads=(4, 2, 3, 4, 1)[(index + 2) % 5],
-        indexer_head_dim=max(rotary, (16, 8, 20)[(index // 4) % 3]),
+        indexer_head_dim=max(int(head_dim * partial), (16, 8, 20)[index % 3]),
         indexer_compress_ratio=ratio,
         indexer_budget=ratio * blocks,
         linear_num_key_heads=h_k,
@@ -120,6 +119,21 @@ def random_config(index: int) -> Config:
     )
 
 
+# Two layers and two experts: a few kilobytes, for tests that write many.
+_SMALL = """{
+    "vocab_size": 17, "eos_token_id": 16, "hidden_size": 8, "num_hidden_layers": 2,
+    "layer_types": ["linear_attention", "indexed_attention"], "hc_count": 2,
+    "num_experts": 2, "num_experts_per_tok": 1, "ple_layer_ids": [1],
+    "ple_embed_dim": 8, "heads_per_ngram": 2, "ngram_vocab_size_base": 20,
+    "split_ngram_parts": 3
+}"""
+
+
+def small_config(**overrides: Any) -> Config:
+    """The smallest model that has every kind of layer."""
+    return tiny_config(**(json.loads(_SMALL) | overrides))
+
+
 def _rope(partial: float, *, theta: float = 10_000.0) -> Config:
     keys = ("rope_type", "rope_theta", "partial_rotary_factor")
     return dict(zip(keys, ("default", theta, partial), strict=True))
@@ -134,7 +148,7 @@ def tensors(config: Config, seed: int) -> Tensors:
     rng = np.random.default_rng(seed)
     shapes = dict(_shapes(config))
     found: Tensors = {n: _draw(rng, n, shapes[n], config) for n in sorted(shapes)}
-    for j, layer in enumerate(config["ple_layer_ids"]):
+    for j, layer in enumerate(sorted(config["ple_layer_ids"])):
         stem = f"layers.{layer - 1}.ple.ple_embedding"
         multipliers, sizes, offsets, _ = ple_constants(config, j)
         found[f"{stem}.layer_multipliers"] = np.array(multipliers, np.int64)
@@ -208,7 +222,7 @@ def _shapes(c: Config) -> Shapes:
             yield f"{stem}.{name}.block_inject_weight.weight", inject
         yield from (_gdn if kind == _GDN else _qsa)(c, stem)
         yield from _moe(c, f"{stem}.mlp")
-    for j, layer in enumerate(c["ple_layer_ids"]):
+    for j, layer in enumerate(sorted(c["ple_layer_ids"])):
         yield from _ple(c, f"layers.{layer - 1}", j)
 
 
@@ -224,10 +238,8 @@ def _gdn(c: Config, stem: str) -> Shapes:
     values = heads * c["linear_value_head_dim"]
     mixed = 2 * c["linear_num_key_heads"] * c["linear_key_head_dim"] + values
     stem += ".linear_attn"
-    yield f"{stem}.in_proj_qkv.weight", (mixed, hidden)
-    yield f"{stem}.in_proj_z.weight", (values, hidden)
-    yield f"{stem}.in_proj_b.weight", (heads, hidden)
-    yield f"{stem}.in_proj_a.weight", (heads, hidden)
+    for part, out in (("qkv", mixed), ("z", values), ("b", heads), ("a", heads)):
+        yield f"{stem}.in_proj_{part}.weight", (out, hidden)
     yield f"{stem}.out_proj.weight", (hidden, values)
     yield f"{stem}.conv1d.weight", (mixed, 1, c["linear_conv_kernel_dim"])
     yield f"{stem}.norm.weight", (c["linear_value_head_dim"],)
@@ -259,8 +271,8 @@ def _moe(c: Config, stem: str) -> Shapes:
     yield f"{stem}.gate.weight", (experts, hidden)
     yield f"{stem}.experts.gate_up_proj", (experts, 2 * inner, hidden)
     yield f"{stem}.experts.down_proj", (experts, hidden, inner)
-    yield f"{stem}.shared_expert.gate_proj.weight", (shared, hidden)
-    yield f"{stem}.shared_expert.up_proj.weight", (shared, hidden)
+    for part in ("gate", "up"):
+        yield f"{stem}.shared_expert.{part}_proj.weight", (shared, hidden)
     yield f"{stem}.shared_expert.down_proj.weight", (hidden, shared)
     yield f"{stem}.shared_expert_gate.weight", (1, hidden)
 
@@ -294,7 +306,7 @@ def write_checkpoint(
 
     Args:
         folder: made when absent.
-        config: from `tiny_config` or `random_config`; written as it is.
+        config: written as it is.
         seed: of the weights.
         layout: experts `per_expert` or `fused`.
         prefix: `model.` or `model.language_model.`.
@@ -315,12 +327,7 @@ def write_checkpoint(
     write_files(folder, stored, files=files)
     saved = config | {"dtype": dtype}
     if nested_config:
-        saved = {
-            "architectures": ["Qwen4ExpForConditionalGeneration"],
-            "model_type": "qwen4_exp",
-            "text_config": saved,
-            "vision_config": {"depth": 1},
-        }
+        saved = {"model_type": "qwen4_exp", "text_config": saved, "vision_config": {}}
     (folder / "config.json").write_text(json.dumps(saved, indent=1))
     return folder
 
@@ -352,9 +359,8 @@ def _lay_out(
             if kind == "down_proj":
                 yield f"{stem}.{e}.down_proj.weight", matrix
             else:
-                gate, up = np.split(matrix, 2)
-                yield f"{stem}.{e}.gate_proj.weight", gate
-                yield f"{stem}.{e}.up_proj.weight", up
+                for part, half in zip(("gate", "up"), np.split(matrix, 2), strict=True):
+                    yield f"{stem}.{e}.{part}_proj.weight", half
     else:
         yield name, array
 
@@ -362,19 +368,15 @@ def _lay_out(
 def write_files(folder: Path, stored: Tensors, *, files: int = 1) -> None:
     """Write arrays under their full names (uint16 is stored as BF16)."""
     if files == 1:
-        write_safetensors(folder / "model.safetensors", stored)
-        return
+        return write_safetensors(folder / "model.safetensors", stored)
     weight_map: dict[str, str] = {}
     for part in range(files):
         file = f"model-{part + 1:05d}-of-{files:05d}.safetensors"
         chosen = {n: stored[n] for n in sorted(stored)[part::files]}
         write_safetensors(folder / file, chosen)
         weight_map |= dict.fromkeys(chosen, file)
-    index = {"metadata": {}, "weight_map": weight_map}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-
-
-_DTYPES = {"float32": "F32", "uint16": "BF16", "int64": "I64", "float16": "F16"}
+    index = json.dumps({"metadata": {}, "weight_map": weight_map})
+    (folder / "model.safetensors.index.json").write_text(index)
 
 
 def write_safetensors(path: Path, stored: Tensors) -> None:

@@ -47,7 +47,8 @@ def open_files(folder: Path) -> dict[str, SafetensorsFile]:
             the index and the headers disagree.
     """
     index = folder / INDEX
-    present = sorted(path.name for path in folder.glob("*.safetensors"))
+    # Names with a leading dot are a file system's own, such as a Mac's resource forks.
+    present = sorted(path.name for path in folder.glob("[!.]*.safetensors"))
     if index.is_file():
         weight_map = _weight_map(index)
         names = sorted(set(weight_map.values()))
