@@ -15,10 +15,12 @@ from .summary import (
     Latency,
     Rate,
     acceptance,
+    expert_totals,
     latency,
     mean_union,
     rolling_acceptance,
     row_counts,
+    tokens_per_s,
     tokens_per_window,
 )
 
@@ -34,11 +36,13 @@ __all__ = [
     "WindowRecord",
     "acceptance",
     "compare",
+    "expert_totals",
     "latency",
     "mean_union",
     "rolling_acceptance",
     "row_counts",
     "schema",
+    "tokens_per_s",
     "tokens_per_window",
     "window_record",
 ]

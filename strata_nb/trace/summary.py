@@ -7,7 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .columns import LAYER_COLUMNS
 from .records import WindowRecord
+
+MEASURED = tuple(name for name, column in LAYER_COLUMNS.items() if column.nullable)
 
 
 class Rate(NamedTuple):
@@ -127,6 +130,24 @@ def latency(
         return None
     median, p95 = np.percentile(times, (50, 95))
     return Latency(len(times), float(np.mean(times)), float(median), float(p95))
+
+
+def tokens_per_s(trace: Iterable[WindowRecord]) -> float | None:
+    """Tokens emitted per second over the windows whose time is known; None without."""
+    timed = [(len(r.emitted), r.total_ms) for r in predicting(trace) if r.total_ms]
+    total_ms = sum(time for _, time in timed)
+    return 1000 * sum(count for count, _ in timed) / total_ms if total_ms else None
+
+
+def expert_totals(trace: Iterable[WindowRecord]) -> dict[str, int]:
+    """Sums over all windows and layers of the counts that were measured everywhere."""
+    layers = [layer for record in trace for layer in record.layers]
+    totals: dict[str, int] = {}
+    for name in MEASURED if layers else ():
+        counts = [getattr(layer, name) for layer in layers]
+        if None not in counts:
+            totals[name] = sum(counts)
+    return totals
 
 
 def mean_union(trace: Iterable[WindowRecord]) -> float | None:
