@@ -1,0 +1,228 @@
+"""The command `strata-nb`: it reads the command line, the work is done elsewhere."""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from strata_nb.errors import StrataError
+
+# Nothing heavier is imported up here: `--help` is there at once, and `doctor` must run
+# where MLX does not.
+
+MISTAKE = 2
+DIFFERENT = 1
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        argv: the arguments; None: those of the process.
+
+    Returns:
+        The exit code: 0 done, 1 the answer is no (a difference, something missing), 2
+        the command could not do what was asked; 130 and 141 as a shell reports Ctrl-C
+        and a closed pipe.
+    """
+    try:
+        args = _parse(sys.argv[1:] if argv is None else argv)
+        code: int = args.run(args)
+        # Here and not at exit, where a closed pipe would print a traceback.
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has seen enough. Later flushes must have somewhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except (StrataError, OSError) as error:
+        print("strata-nb:", " ".join(str(error).split()), file=sys.stderr)
+        return MISTAKE
+    return code
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="strata-nb",
+        description="Take a mixture-of-experts inference engine apart.",
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print and exit")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_lab(commands.add_parser("lab", help="open the notebooks in JupyterLab"))
+    _add_doctor(
+        commands.add_parser("doctor", help="say what works here, what is missing")
+    )
+    _add_trace(commands.add_parser("trace", help="show, convert or compare traces"))
+    _add_bench(commands.add_parser("bench", help="measure"))
+    args, rest = parser.parse_known_args(argv)
+    # Some commands hand options on that they do not know.
+    if rest and "rest" not in args:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    args.rest = rest
+    return args
+
+
+class _Version(argparse.Action):
+    """Look the version up when asked, not at every start."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, *args: object, **more: object
+    ) -> None:
+        from strata_nb.doctor import version
+
+        print("strata-nb", version("strata-nb") or "(not installed, a source tree)")
+        parser.exit()
+
+
+# ------------------------------------------------------------------ lab and doctor
+
+
+def _add_lab(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = "Other options go to JupyterLab: --ip=0.0.0.0 in a container."
+    parser.add_argument("--no-browser", action="store_true", help="print the address")
+    parser.add_argument("--port", type=_port, help="the next free one if it is taken")
+    parser.add_argument("--dir", type=Path, help="folder with the notebooks")
+    parser.set_defaults(run=_lab, rest=[])
+
+
+def _port(text: str) -> int:
+    port = int(text) if text.isdecimal() else 0
+    if not 1 <= port <= 65535:
+        raise argparse.ArgumentTypeError(f"a port is 1 to 65535, got {text}")
+    return port
+
+
+def _lab(args: argparse.Namespace) -> int:
+    from strata_nb import lab
+
+    # Becomes JupyterLab and so returns nothing.
+    lab.start(
+        folder=args.dir, port=args.port, browser=not args.no_browser, more=args.rest
+    )
+
+
+def _add_doctor(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--report",
+        type=Path,
+        metavar="FILE",
+        help="write what was found to one file (.json, or plain text)",
+    )
+    parser.set_defaults(run=_doctor)
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    from strata_nb import doctor
+
+    report = doctor.examine()
+    print(doctor.text(report))
+    if args.report is not None:
+        doctor.save(report, args.report)
+        print("wrote", args.report)
+    return DIFFERENT if doctor.needed(report) else 0
+
+
+# ------------------------------------------------------------------ trace
+
+
+def _add_trace(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    show = commands.add_parser("show", help="print a trace as a table")
+    show.add_argument("file", type=Path)
+    show.add_argument("--rows", type=_rows, default=40, help="windows to list (40)")
+    show.set_defaults(run=_show)
+    convert = commands.add_parser("convert", help="write it as .parquet, .json or .csv")
+    convert.add_argument("file", type=Path)
+    convert.add_argument("out", type=Path)
+    convert.add_argument(
+        "--layers", action="store_true", help="a .csv with one row a window and layer"
+    )
+    convert.set_defaults(run=_convert)
+    compare = commands.add_parser(
+        "compare", help="do two traces say the same, times aside? 1 if not"
+    )
+    compare.add_argument("a", type=Path)
+    compare.add_argument("b", type=Path)
+    compare.add_argument(
+        "--ignore",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="a column to leave aside, such as fold; may be repeated",
+    )
+    compare.set_defaults(run=_compare)
+
+
+def _rows(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"a number of rows, 0 or more, got {text}")
+    return int(text)
+
+
+def _show(args: argparse.Namespace) -> int:
+    from strata_nb.trace import Trace
+    from strata_nb.trace.text import summary, table
+
+    trace = Trace.load(args.file)
+    for line in table(trace, rows=args.rows):
+        print(line)
+    print()
+    for line in summary(trace):
+        print(line)
+    return 0
+
+
+def _convert(args: argparse.Namespace) -> int:
+    from strata_nb.trace import Trace
+    from strata_nb.trace.export import export
+
+    trace = Trace.load(args.file)
+    try:
+        export(trace, args.out, layers=args.layers)
+    except ValueError as error:
+        raise StrataError(str(error)) from error
+    print(f"wrote {args.out}: {len(trace)} windows")
+    return 0
+
+
+def _compare(args: argparse.Namespace) -> int:
+    from strata_nb.trace import Trace, compare
+
+    a, b = Trace.load(args.a), Trace.load(args.b)
+    try:
+        found = compare(a, b, ignore=args.ignore)
+    except ValueError as error:
+        raise StrataError(str(error)) from error
+    if a.provenance != b.provenance:
+        print("their provenance differs")
+    if not found:
+        print(f"equal: {len(a)} windows")
+        return 0
+    print(f"{len(found)} differences; the first: {found[0]}")
+    return DIFFERENT
+
+
+# ------------------------------------------------------------------ bench
+
+
+def _add_bench(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    # Without help of its own, so that `--help` reaches the benchmark.
+    engine = commands.add_parser(
+        "engine", help="the engine beside other decoders", add_help=False
+    )
+    engine.set_defaults(run=_bench_engine, rest=[])
+
+
+def _bench_engine(args: argparse.Namespace) -> int:
+    from strata_nb.bench import engine
+
+    code: int | None = engine.main(args.rest)
+    return code or 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
