@@ -146,8 +146,8 @@ def tensors(config: Config, seed: int) -> Tensors:
     layout of one seed holds the same numbers. Floats are float32, constants int64.
     """
     rng = np.random.default_rng(seed)
-    shapes = dict(_shapes(config))
-    found: Tensors = {n: _draw(rng, n, shapes[n], config) for n in sorted(shapes)}
+    wanted = sorted(shapes(config))
+    found: Tensors = {name: _draw(rng, name, s, config) for name, s in wanted}
     for j, layer in enumerate(sorted(config["ple_layer_ids"])):
         stem = f"layers.{layer - 1}.ple.ple_embedding"
         multipliers, sizes, offsets, _ = ple_constants(config, j)
@@ -209,7 +209,8 @@ def _draw(
     return x.astype(np.float32)
 
 
-def _shapes(c: Config) -> Shapes:
+def shapes(c: Config) -> Shapes:
+    """Names and shapes in canonical form, without the constants of the hash."""
     yield "embed_tokens.weight", (c["vocab_size"], c["hidden_size"])
     if not c["tie_word_embeddings"]:
         yield "lm_head.weight", (c["vocab_size"], c["hidden_size"])

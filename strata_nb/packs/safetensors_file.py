@@ -85,7 +85,9 @@ class SafetensorsFile:
 def to_float32(bits: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
     """A fresh array of stored bits with floats widened, exactly; int64 stays."""
     if dtype == "bfloat16":
-        return (bits.astype(np.uint32) << 16).view(np.float32)
+        wide = bits.astype(np.uint32)
+        wide <<= 16  # in place: one tensor can be most of a small machine
+        return wide.view(np.float32)
     if dtype == "float16":
         return bits.view(np.float16).astype(np.float32)
     return np.array(bits)
@@ -112,7 +114,7 @@ def _read_header(path: Path) -> tuple[bytes, int]:
         # Opening a pipe would wait for ever, so look before.
         if not stat.S_ISREG(path.stat().st_mode):
             raise CheckpointError(
-                f"{path.name}: wanted a plain file, got something else"
+                f"{path.name}: wanted a plain file, got something else; remove it"
             )
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -144,34 +146,37 @@ def _check_metadata(file: str, metadata: object) -> None:
         )
 
 
-def _entry(file: str, name: str, value: object) -> Entry:
+def _entry(file: str, name: str, value: Any) -> Entry:
     """Check one tensor by itself: its type, its shape, and that its bytes fit both."""
-    what = f"{file}: tensor {quote(name)}"
-    if not isinstance(value, dict) or set(value) != {"dtype", "shape", "data_offsets"}:
-        raise CheckpointError(
-            f"{what}: wanted the keys dtype, shape and data_offsets, got "
-            f"{quote(list(value) if isinstance(value, dict) else value)}; "
-            "write the file again"
+    fault = _fault(value)
+    if fault:
+        raise CheckpointError(f"{file}: tensor {quote(name)}: {fault}")
+    return Entry(value["dtype"], tuple(value["shape"]), *value["data_offsets"])
+
+
+def _fault(value: Any) -> str:
+    """What is wrong with one tensor's description; empty when nothing is."""
+    if not isinstance(value, dict):
+        return f"wanted an object, got {quote(value)}; write the file again"
+    if value.keys() != {"dtype", "shape", "data_offsets"}:
+        return (
+            "wanted the keys dtype, shape and data_offsets, got "
+            f"{quote(list(value))}; write the file again"
         )
     dtype, shape, offsets = value["dtype"], value["shape"], value["data_offsets"]
     if not isinstance(dtype, str) or dtype not in _ITEM_BYTES:
-        raise CheckpointError(
-            f"{what}: dtype {quote(dtype)} is unknown; wanted one of "
-            f"{', '.join(_ITEM_BYTES)}"
+        return (
+            f"dtype {quote(dtype)} is unknown; wanted one of {', '.join(_ITEM_BYTES)}"
         )
     if not _naturals(shape) or not _naturals(offsets) or len(offsets) != 2:
-        raise CheckpointError(
-            f"{what}: wanted a shape and two offsets of whole numbers from zero, got "
+        return (
+            "wanted a shape and two offsets of whole numbers from zero, got "
             f"{quote(shape)} and {quote(offsets)}; write the file again"
         )
-    start, stop = offsets
-    wanted = math.prod(shape) * _ITEM_BYTES[dtype]
-    if stop - start != wanted:
-        raise CheckpointError(
-            f"{what}: {dtype} {shape} wants {wanted} bytes, got {stop - start}; "
-            "write the file again"
-        )
-    return Entry(dtype, tuple(shape), start, stop)
+    wanted, got = math.prod(shape) * _ITEM_BYTES[dtype], offsets[1] - offsets[0]
+    if got != wanted:
+        return f"{dtype} {shape} wants {wanted} bytes, got {got}; write the file again"
+    return ""
 
 
 def _naturals(value: object) -> bool:

@@ -76,7 +76,7 @@ def test_odd_values_in_every_key(tmp_path: Path) -> None:
         odd = config | {rng.choice(keys): rng.choice(_ODD)}
         if rng.random() < 0.3:
             rope = odd["rope_parameters"]
-            if isinstance(rope, dict):
+            if isinstance(rope, dict) and rope:
                 odd["rope_parameters"] = rope | {rng.choice([*rope]): rng.choice(_ODD)}
         if rng.random() < 0.2:
             odd = {"model_type": "qwen4_exp", "text_config": odd, "eos_token_id": 1}

@@ -225,7 +225,10 @@ HEADER_ROWS: dict[str, tuple[_Lie, str]] = {
         _entry(path="/etc/passwd"),
         "wanted the keys dtype, shape and data_o",
     ),
-    "entry of a wrong type": (lambda h, d: (h | {GATE: 3}, d), "wanted the keys dtype"),
+    "entry of a wrong type": (
+        lambda h, d: (h | {GATE: 3}, d),
+        "wanted an object, got `3`",
+    ),
     "metadata of a wrong type": (
         lambda h, d: (h | {"__metadata__": {"a": 1}}, d),
         "`__metadata__` wants texts only",
