@@ -1,0 +1,43 @@
+"""Models that many tests share; each is written and loaded once."""
+
+from pathlib import Path
+
+import pytest
+import strata_nb
+from tiny import random_config, small_config, tiny_config, write_checkpoint
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_checkpoint(tmp_path_factory.mktemp("tiny"), tiny_config(), seed=1)
+
+
+@pytest.fixture(scope="session")
+def tiny(tiny_folder: Path) -> strata_nb.Model:
+    """TINY: 8 layers, 16 experts, sparse attention from 20 cells on."""
+    return strata_nb.load(tiny_folder)
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> strata_nb.Model:
+    """The smallest model that has every kind of layer."""
+    folder = tmp_path_factory.mktemp("small")
+    return strata_nb.load(write_checkpoint(folder, small_config(), seed=2))
+
+
+@pytest.fixture(scope="session")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> strata_nb.Model:
+    """Blocks of three cells, two PLE layers, other head counts."""
+    config = next(
+        c
+        for c in map(random_config, range(24))
+        if c["indexer_compress_ratio"] == 3 and len(c["ple_layer_ids"]) == 2
+    )
+    folder = tmp_path_factory.mktemp("odd")
+    return strata_nb.load(write_checkpoint(folder, config, seed=3))
+
+
+@pytest.fixture(scope="session")
+def trained() -> strata_nb.Model:
+    """The bundled checkpoint."""
+    return strata_nb.load("strata-tiny")

@@ -1,0 +1,147 @@
+"""A rejected draft leaves nothing behind: twin, replay and serial, part by part."""
+
+import itertools
+
+import pytest
+from helpers import after, assert_same, greedy, prompt, serial, step
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from strata_nb import Model
+from strata_nb.engine import Engine
+
+MODES = [
+    {"fold": fold, "partial": partial}
+    for fold in ("lazy", "eager")
+    for partial in (False, True)
+]
+# Below the sparse threshold of TINY (20 cells), across it and well above.
+STARTS = [*range(5, 9), *range(17, 21), *range(38, 42)]
+
+
+def twin_and_replay(engine: Engine, rows: list[int], keep: int, *, why: str) -> None:
+    """Commit `keep` of `rows`; compare with other rejected rows, and with none."""
+    vocab = engine.backend.config.vocab_size
+    kept, rejected = rows[:keep], rows[keep:]
+    subject, twin, replay = engine.fork(), engine.fork(), engine.fork()
+    step(subject, rows, keep=keep)
+    step(twin, [*kept, *((t * 7 + 13) % vocab for t in rejected)], keep=keep)
+    assert_same(subject, twin, why=f"{why}: twin")
+    step(replay, kept)
+    assert_same(subject, replay, why=f"{why}: replay")
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_every_keep_of_every_width(tiny: Model, start: int) -> None:
+    ids = prompt(tiny, start, seed=start)
+    root = 77
+    modes = itertools.cycle(MODES)
+    engines = [after(tiny, ids, **mode) for mode in MODES]
+    right = greedy(engines[0].fork(), root, 8)
+    wrong = [(t + 1) % tiny.config.vocab_size for t in right]
+    for drafts, width in itertools.product((right, wrong), range(2, 9)):
+        for keep in range(1, width + 1):
+            mode = next(modes)
+            engine = engines[MODES.index(mode)]
+            rows = [root, *drafts[: width - 1]]
+            twin_and_replay(engine, rows, keep, why=f"{mode} T={width} keep={keep}")
+
+
+@pytest.mark.parametrize("mode", MODES, ids=str)
+def test_the_four_modes_give_the_same_bits(
+    tiny: Model, mode: dict[str, object]
+) -> None:
+    ids = prompt(tiny, 18, seed=5)
+    plain, other = after(tiny, ids), after(tiny, ids, **mode)
+    for width, keep in [(4, 1), (5, 3), (1, 1), (8, 8), (3, 2), (2, 1)]:
+        rows = prompt(tiny, width, seed=width)
+        for engine in (plain, other):
+            step(engine, rows, keep=keep)
+        assert_same(plain, other, why=f"{mode} T={width} keep={keep}")
+
+
+@pytest.mark.parametrize("kv", ["float32", "bfloat16"])
+def test_blocks_of_three_cells(odd: Model, kv: str) -> None:
+    for start, (width, keep) in itertools.product(
+        range(11, 14), [(2, 1), (5, 2), (8, 3), (8, 7), (4, 4)]
+    ):
+        engine = after(odd, prompt(odd, start, seed=start), kv=kv)
+        rows = prompt(odd, width, seed=width + 40)
+        twin_and_replay(engine, rows, keep, why=f"start={start} T={width} keep={keep}")
+
+
+def test_a_window_equals_serial_rows(tiny: Model) -> None:
+    for start in (6, 18, 39):
+        ids = prompt(tiny, start, seed=start)
+        for width in range(1, 9):
+            rows = prompt(tiny, width, seed=width)
+            together = after(tiny, ids)
+            step(together, rows)
+            assert_same(together, serial(after(tiny, ids), rows), why=f"T={width}")
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 8, 31, 70])
+def test_a_prompt_equals_serial_rows(tiny: Model, chunk: int) -> None:
+    ids = prompt(tiny, 70, seed=8)
+    engine = tiny.engine()
+    engine.prefill(ids, chunk=chunk)
+    assert_same(engine, serial(tiny.engine(), ids), why=f"chunk={chunk}")
+
+
+def test_pages_fill_and_are_sealed(tiny: Model) -> None:
+    # A page has 64 blocks of 4 cells: windows before, across and behind its end.
+    ids = prompt(tiny, 253, seed=4)
+    engine = after(tiny, ids)
+    for width, keep in [(2, 1), (8, 5), (4, 2), (8, 8), (6, 1)]:
+        rows = prompt(tiny, width, seed=width)
+        twin_and_replay(engine, rows, keep, why=f"cell {engine.position}")
+        step(engine, rows, keep=keep)
+        ids += rows[:keep]
+    assert_same(engine, serial(tiny.engine(), ids), why="serial")
+
+
+@pytest.mark.parametrize("start", [21, 40])
+def test_the_next_20_tokens_are_those_of_serial_decoding(
+    tiny: Model, start: int
+) -> None:
+    ids = prompt(tiny, start, seed=start)
+    want = greedy(after(tiny, ids), 9, 20)
+    for width, keep in [(2, 1), (4, 1), (6, 3), (8, 2)]:
+        engine = after(tiny, ids)
+        kept = [9, *want][:keep]
+        wrong = [(t + 5) % 256 for t in want[keep - 1 : width - 1]]
+        step(engine, [*kept, *wrong], keep=keep)
+        assert greedy(engine, want[keep - 1], 20 - keep) == want[keep:]
+
+
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=True,
+)
+@given(data=st.data())
+def test_any_mix_of_verbs_ends_where_plain_decoding_ends(
+    small: Model, data: st.DataObject
+) -> None:
+    """The engine's law, for any run, draft, rejection, abort and fork."""
+    mode = data.draw(st.sampled_from(MODES))
+    token = st.integers(0, small.config.vocab_size - 1)
+    engine, ids = small.engine(**mode), []  # type: ignore[arg-type]
+    for _ in range(data.draw(st.integers(1, 8))):
+        rows = data.draw(st.lists(token, min_size=1, max_size=8))
+        act = data.draw(
+            st.sampled_from(["commit", "commit", "abort", "fork", "prompt"])
+        )
+        if act == "prompt":
+            engine.prefill(rows)
+            ids += rows
+        elif act == "fork":
+            engine = engine.fork()
+        elif act == "abort":
+            engine.abort(engine.run(rows))
+        else:
+            keep = data.draw(st.integers(1, len(rows)))
+            step(engine, rows, keep=keep)
+            ids += rows[:keep]
+    assert engine.position == len(ids)
+    assert_same(engine, serial(small.engine(), ids), why=str(ids))
