@@ -46,6 +46,7 @@ class Engine:
         context: cells that the sequence may have.
         options: how the state is kept, for records and saved files.
         provenance: what the trace says of its origin.
+        start: where to begin, an empty sequence when not given.
     """
 
     def __init__(
@@ -55,12 +56,13 @@ class Engine:
         context: int,
         options: dict[str, str | bool],
         provenance: dict[str, object] | None = None,
+        start: Committed | None = None,
     ) -> None:
         self.backend = backend
         self.context = context
         self.options = options
         self.trace = Trace(provenance=provenance)
-        self._now = Committed(backend.initial(), root=None, window=None)
+        self._now = start or Committed(backend.initial(), root=None, window=None)
         self._lock = threading.Lock()
         self._seen_shapes: set[tuple[int, bool]] = set()
 
@@ -302,16 +304,15 @@ class Engine:
         """
         with self._verb():
             self._check_none_open("fork")
-            twin = Engine(
+            settled = self.backend.settle(self._now.state)
+            self._now = replace(self._now, state=settled)
+            return Engine(
                 self.backend,
                 context=self.context,
                 options=self.options,
                 provenance=self.trace.provenance,
+                start=self._now,
             )
-            settled = self.backend.settle(self._now.state)
-            self._now = replace(self._now, state=settled)
-            twin._now = self._now
-            return twin
 
     def leaves(self) -> dict[Leaf, np.ndarray]:
         """Live cells of every part of the committed state, as copies."""

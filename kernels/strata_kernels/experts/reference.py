@@ -5,8 +5,7 @@ import mlx.core as mx
 
 def swiglu(gate_up: mx.array) -> mx.array:
     """`silu(gate) * up` of [..., 2I], gate features first; [..., I]."""
-    half = gate_up.shape[-1] // 2
-    gate, up = gate_up[..., :half], gate_up[..., half:]
+    gate, up = mx.split(gate_up, 2, axis=-1)
     return gate * mx.sigmoid(gate) * up
 
 
@@ -30,5 +29,5 @@ def mix_experts(
         [T, H].
     """
     inner = mx.gather_mm(x[:, None, None, :], gate_up, rhs_indices=chosen)
-    outer = mx.gather_mm(swiglu(inner), down, rhs_indices=chosen)  # [T, K, 1, H]
-    return (weights[:, None, :] @ outer[:, :, 0, :])[:, 0, :]
+    outer = mx.gather_mm(swiglu(inner), down, rhs_indices=chosen).squeeze(2)
+    return (weights[:, None, :] @ outer).squeeze(1)

@@ -1,6 +1,26 @@
 """The gated delta rule: a memory that decays, is corrected, and is read."""
 
-from strata_kernels.gated_delta.launch import gated_delta
+import mlx.core as mx
+
+from strata_kernels.gated_delta.launch import gated_delta_fast
 from strata_kernels.gated_delta.reference import gated_delta_reference
 
-__all__ = ["gated_delta", "gated_delta_reference"]
+__all__ = ["gated_delta", "gated_delta_fast", "gated_delta_reference"]
+
+
+def gated_delta(
+    q: mx.array,
+    k: mx.array,
+    v: mx.array,
+    decay: mx.array,
+    beta: mx.array,
+    state: mx.array,
+) -> tuple[mx.array, mx.array]:
+    """`gated_delta_reference`, or MLX's kernel where there is a GPU to run it.
+
+    On a CPU MLX falls back to plain operations, and needs more of them than the
+    reference does.
+    """
+    on_cpu = mx.default_device() == mx.cpu
+    advance = gated_delta_reference if on_cpu else gated_delta_fast
+    return advance(q, k, v, decay, beta, state)

@@ -3,7 +3,7 @@
 import mlx.core as mx
 
 
-def gated_delta(
+def gated_delta_fast(
     q: mx.array,
     k: mx.array,
     v: mx.array,

@@ -14,7 +14,8 @@ def gated_delta_reference(
     """Advance `state` over T rows: decay, correct, then read.
 
     Args:
-        q, k: unit-norm queries (already scaled) and keys, float32 [T, Hk, Dk].
+        q: scaled queries of unit norm, float32 [T, Hk, Dk].
+        k: keys of unit norm, float32 [T, Hk, Dk].
         v: values, float32 [T, Hv, Dv]; Hv is a multiple of Hk.
         decay: the factor of the memory, 0 to 1, float32 [T, Hv].
         beta: the step of the correction, 0 to 1, float32 [T, Hv].
@@ -23,14 +24,25 @@ def gated_delta_reference(
     Returns:
         Outputs, float32 [T, Hv, Dv], read after the update; the state after row T.
     """
+    rows = v.shape[0]
     repeats = v.shape[1] // k.shape[1]
     # Consecutive value heads share one key head.
     q, k = mx.repeat(q, repeats, axis=1), mx.repeat(k, repeats, axis=1)
+    inputs = (
+        q[:, :, :, None],
+        k[:, :, :, None],
+        k[:, :, None, :],
+        v[:, :, :, None],
+        decay[:, :, None, None],
+        beta[:, :, None, None],
+    )
     outputs = []
-    for t in range(v.shape[0]):
-        state = state * decay[t][:, None, None]
-        error = v[t] - (state * k[t][:, None, :]).sum(-1)
-        correction = beta[t][:, None] * error
-        state = state + correction[:, :, None] * k[t][:, None, :]
-        outputs.append((state * q[t][:, None, :]).sum(-1))
-    return mx.stack(outputs), state
+    # One split of each input: a window is bound by the number of operations.
+    for query, key, key_row, value, alpha, step in zip(
+        *(mx.split(a, rows) for a in inputs), strict=True
+    ):
+        state = state * alpha
+        state = state + (step * (value - state @ key)) * key_row
+        outputs.append(state @ query)
+    read = outputs[0] if rows == 1 else mx.concatenate(outputs)
+    return read[..., 0], state[0]

@@ -3,6 +3,7 @@
 from typing import Any
 
 import mlx.core as mx
+import numpy as np
 
 from strata_kernels.norms import gated_rms_norm, l2_norm
 from strata_kernels.short_conv import short_conv
@@ -30,6 +31,8 @@ class Gdn:
         self.keys_width = self.key_heads * self.key_dim
         self.values_width = self.value_heads * self.value_dim
         self.channels = 2 * self.keys_width + self.values_width
+        widths = (self.channels, self.values_width, self.value_heads)
+        self.borders = np.cumsum(widths).tolist()  # of qkv, z, b and a
         self.into = weights.linear(
             *(f"{name}.in_proj_{n}.weight" for n in ("qkv", "z", "b", "a"))
         )
@@ -56,12 +59,11 @@ class Gdn:
     ) -> tuple[mx.array, tuple[Any, ...]]:
         """Outputs [T, H] of rows [T, H], and what is pending."""
         history, memory = self.parts
-        into = self.into(x)
-        rows, pending_rows = history.run(committed[0], into[:, : self.channels])
+        qkv, z, beta, step = mx.split(self.into(x), self.borders, axis=-1)
+        rows, pending_rows = history.run(committed[0], qkv)
         mixed = short_conv(rows, self.taps)
-        queries, delta = self._split(mixed * mx.sigmoid(mixed), into)
+        queries, delta = self._rows(mixed * mx.sigmoid(mixed), beta, step)
         outputs, pending_memory = memory.run(committed[1], queries, delta, head=head)
-        z = into[:, self.channels : self.channels + self.values_width]
         wide = z.reshape(outputs.shape).astype(mx.float32)
         gate = mx.sigmoid(wide)
         if self.silu_gate:
@@ -69,23 +71,20 @@ class Gdn:
         y = gated_rms_norm(outputs, self.scale, gate, eps=self.eps)
         return self.out(y.reshape(x.shape[0], -1)), (pending_rows, pending_memory)
 
-    def _split(self, mixed: mx.array, into: mx.array) -> tuple[mx.array, DeltaRows]:
+    def _rows(
+        self, mixed: mx.array, beta: mx.array, step: mx.array
+    ) -> tuple[mx.array, DeltaRows]:
+        """Scaled queries [T, Hk, Dk], and the other inputs of the recurrence."""
         count = mixed.shape[0]
-        heads = mixed[:, : 2 * self.keys_width].reshape(count, -1, self.key_dim)
-        unit = l2_norm(heads)  # [T, 2 Hk, Dk], queries first
-        queries = unit[:, : self.key_heads] * self.key_dim**-0.5
-        values = mixed[:, 2 * self.keys_width :].reshape(
-            count, self.value_heads, self.value_dim
-        )
-        beta_at = self.channels + self.values_width
-        beta = mx.sigmoid(into[:, beta_at : beta_at + self.value_heads])
-        step = into[:, beta_at + self.value_heads :].astype(mx.float32) + self.dt_bias
-        # softplus(step), written so that it cannot overflow
-        decay = mx.exp(self.rate * mx.logaddexp(step, 0))
+        heads, values = mx.split(mixed, [2 * self.keys_width], axis=-1)
+        unit = l2_norm(heads.reshape(count, -1, self.key_dim))
+        queries, keys = mx.split(unit, 2, axis=1)
+        # softplus, written so that it cannot overflow
+        rate = mx.logaddexp(step.astype(mx.float32) + self.dt_bias, 0)
         rows = DeltaRows(
-            k=unit[:, self.key_heads :],
-            v=values.astype(mx.float32),
-            decay=decay,
-            beta=beta.astype(mx.float32),
+            k=keys,
+            v=values.reshape(count, self.value_heads, -1).astype(mx.float32),
+            decay=mx.exp(self.rate * rate),
+            beta=mx.sigmoid(beta).astype(mx.float32),
         )
-        return queries, rows
+        return queries * self.key_dim**-0.5, rows

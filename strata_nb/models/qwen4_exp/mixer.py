@@ -34,12 +34,12 @@ class StreamMixer:
         """
         normed = rms_norm(h, self.scale, eps=self.eps)
         low = self.down(normed.reshape(h.shape[0], -1))
-        inner = low[:, : self.rank]
+        inner, writes = mx.split(low, [self.rank], axis=-1)
         mix = mx.sigmoid(self.up(inner * mx.sigmoid(inner)))
         row = (mix.reshape(h.shape) * normed).mean(axis=1)
-        return row, 2 * mx.sigmoid(low[:, self.rank :])
+        return row, 2 * mx.sigmoid(writes)
 
 
 def write_back(h: mx.array, strengths: mx.array, y: mx.array) -> mx.array:
     """`h[t, c] + strengths[t, c] * y[t]`; [T, C, H]."""
-    return h + strengths[:, :, None] * y[:, None, :]
+    return mx.addmm(h, strengths[:, :, None], y[:, None, :])

@@ -32,10 +32,10 @@ class Moe:
         Returns:
             [T, H]; expert numbers by rank, uint32 [T, K]; router logits, [T, E].
         """
-        into = self.into(x)
-        logits = into[:, : self.experts]
+        logits, gate, inner = mx.split(
+            self.into(x), [self.experts, self.experts + 1], axis=-1
+        )
         chosen, shares = route(logits, top_k=self.top_k, renormalise=self.renormalise)
         routed = mix_experts(x, chosen, shares, self.gate_up, self.down)
-        gate = mx.sigmoid(into[:, self.experts : self.experts + 1])
-        shared = self.shared_down(swiglu(into[:, self.experts + 1 :]))
-        return routed + gate * shared, chosen, logits
+        shared = mx.sigmoid(gate) * self.shared_down(swiglu(inner))
+        return routed + shared, chosen, logits

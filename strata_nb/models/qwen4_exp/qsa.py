@@ -64,6 +64,7 @@ class Qsa:
         self.index_dim = config.indexer_head_dim
         self.ratio = config.indexer_compress_ratio
         self.into = _input_maps(weights, name)
+        self.borders = np.cumsum(_widths(config)[:-1]).tolist()
         self.out = Linear(
             weights.linear(f"{name}.o_proj.weight").weight,
             weights.plain(f"{name}.o_proj.bias") if config.attention_bias else None,
@@ -102,11 +103,7 @@ class Qsa:
 
     def _project(self, x: mx.array, start: int) -> tuple[mx.array, ...]:
         count, both = x.shape[0], self.heads + self.kv_heads
-        into = self.into(x)
-        at = np.cumsum([0, *_widths(self.config)])
-        roped, gate, v, index_q, raw = (
-            into[:, a:b] for a, b in zip(at[:-1].tolist(), at[1:].tolist(), strict=True)
-        )
+        roped, gate, v, index_q, raw = mx.split(self.into(x), self.borders, axis=-1)
         turned = self.rope(
             rms_norm(
                 roped.reshape(count, both, self.dim), self.head_scale, eps=self.eps
