@@ -1,0 +1,72 @@
+"""Decoding: windows in a row until a stop id or a limit."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from strata_nb.accept import Stop
+from strata_nb.engine import MAX_ROWS, Engine
+
+Drafts = Callable[[Sequence[int]], Sequence[int]]
+"""Proposes the tokens after those emitted so far, the root last."""
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A decoded text.
+
+    Attributes:
+        tokens: emitted tokens; a stop id is the last of them.
+        stop: "stop", "limit" (`max_new` or the end of the context).
+        windows: windows it took.
+        offered: drafts that took part.
+        accepted: drafts that were kept.
+    """
+
+    tokens: tuple[int, ...]
+    stop: Stop
+    windows: int
+    offered: int
+    accepted: int
+
+
+def decode(
+    engine: Engine,
+    root: int,
+    *,
+    max_new: int,
+    drafts: Drafts | None = None,
+    stop_ids: Collection[int] | None = None,
+) -> Decoded:
+    """Decode greedily after `root`; the text is the same with any drafts or none.
+
+    The last token emitted is not committed: it is the root of whatever comes next, as
+    in decoding row by row.
+
+    Args:
+        engine: holds everything before `root`.
+        root: a token already decided and not yet run.
+        max_new: tokens to emit at most; 0 does nothing.
+        drafts: called with the root and what was emitted since; None offers no drafts.
+        stop_ids: tokens that end the text; None takes the model's.
+
+    Raises:
+        ValueError: `max_new` is negative; nothing has changed.
+    """
+    if max_new < 0:
+        raise ValueError(f"`max_new` is {max_new}, wanted 0 or more tokens")
+    emitted: list[int] = []
+    windows = offered = accepted = 0
+    stop: Stop | None = None
+    while stop is None and (left := max_new - len(emitted)) > 0:
+        room = min(MAX_ROWS, left, engine.context - engine.position)
+        if room < 1:
+            break
+        text = [root, *emitted]
+        rows = [text[-1], *(drafts(text) if drafts else ())][:room]
+        window = engine.run(rows, drafter="caller" if drafts else "none")
+        result = engine.finish(window, stop_ids=stop_ids, tokens_left=left)
+        engine.commit(window)
+        emitted += result.emitted
+        windows, stop = windows + 1, result.stop
+        offered, accepted = offered + result.offered, accepted + result.accepted
+    return Decoded(tuple(emitted), stop or "limit", windows, offered, accepted)
