@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 import strata_nb
 from tiny import random_config, small_config, tiny_config, write_checkpoint
 
@@ -35,6 +36,14 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> strata_nb.Model:
     )
     folder = tmp_path_factory.mktemp("odd")
     return strata_nb.load(write_checkpoint(folder, config, seed=3))
+
+
+@pytest.fixture(scope="session")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> strata_nb.Model:
+    """TINY with heads of 64, so that K and V can be kept in 8 bits."""
+    folder = tmp_path_factory.mktemp("wide")
+    config = tiny_config(head_dim=64, indexer_head_dim=32)
+    return strata_nb.load(write_checkpoint(folder, config, seed=4))
 
 
 @pytest.fixture(scope="session")

@@ -161,6 +161,10 @@ class OracleBackend:
             return self.run(state, ids[:keep], head=False).pending.after[-1]
         return after[keep - len(ids) - 1]
 
+    def settle(self, state: State) -> State:
+        """The same state: nothing here is left to fold."""
+        return state
+
     def greedy(self, logits: npt.ArrayLike) -> tuple[list[int], bool]:
         """Argmax of each row of logits [T, V], lowest index on ties; all finite?"""
         rows = np.asarray(logits, dtype=np.float64)
@@ -170,9 +174,9 @@ class OracleBackend:
         """Copies of the live arrays of `state`."""
         return states.to_leaves(state)
 
-    def from_leaves(self, leaves: Leaves) -> State:
+    def from_leaves(self, leaves: Leaves, *, position: int) -> State:
         """The state with these leaves; `states.from_leaves` says what is refused."""
-        return states.from_leaves(self.config, leaves)
+        return states.from_leaves(self.config, leaves, position)
 
     def _row(self, state: State, token: int) -> tuple[Array, State, list[Decision]]:
         """One token (spec 2): its streams h [C, H] above the last layer."""

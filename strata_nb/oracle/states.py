@@ -64,17 +64,14 @@ def to_leaves(state: State) -> dict[Leaf, npt.NDArray[Any]]:
     return leaves | ({_IDS: np.array(state.ids)} if state.ids else {})
 
 
-def from_leaves(config: ModelConfig, leaves: Leaves) -> State:
-    """The state that has these leaves; its position is the number of K/V cells.
+def from_leaves(config: ModelConfig, leaves: Leaves, position: int) -> State:
+    """The state of `position` cells that has these leaves.
 
     Raises:
         SavedStateError: a leaf is missing, unknown, or not shaped as this model shapes
-            it at that position; or there is no QSA layer to tell the position.
+            it at that position.
     """
-    lengths = [len(array) for leaf, array in leaves.items() if leaf.part == "kv"]
-    if not lengths:
-        raise SavedStateError("wanted `kv` leaves, which tell the position; got none")
-    like = zeros(config, lengths[0])
+    like = zeros(config, position)
     wanted = {leaf: array.shape for leaf, array in to_leaves(like).items()}
     got = {leaf: array.shape for leaf, array in leaves.items()}
     for leaf in sorted(wanted.keys() | got.keys(), key=str):
@@ -85,7 +82,7 @@ def from_leaves(config: ModelConfig, leaves: Leaves) -> State:
         {name: leaves[_leaf(name, layer)].astype(np.float64) for name in parts}
         for layer, parts in enumerate(like.layers)
     )
-    return State(lengths[0], tuple(leaves[_IDS].tolist()) if like.ids else (), layers)
+    return State(position, tuple(leaves[_IDS].tolist()) if like.ids else (), layers)
 
 
 def _leaf(name: str, layer: int) -> Leaf:
