@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import strata_nb
 from helpers import after, assert_same, greedy, prompt, step
 from strata_nb import Model
@@ -16,12 +17,13 @@ from strata_nb.errors import (
     EngineBusyError,
     ForeignWindowError,
     KeepError,
-    NotFiniteError,
     NotFinishedError,
+    NotFiniteError,
     TransactionError,
     WindowClosedError,
     WindowOpenError,
 )
+from strata_nb.window import Committed
 
 
 @pytest.fixture
@@ -355,3 +357,22 @@ def test_the_record_of_a_window(engine: Engine) -> None:
         assert ids.shape == (3, config.num_experts_per_tok)
         assert layer.union_size == len(np.unique(ids))
         assert layer.cold_beyond_kept == len(set(ids.ravel()) - set(ids[0]))
+
+
+@pytest.mark.parametrize("part", ["gdn_state", "gdn_conv", "kv", "qsa_blocks"])
+def test_a_damaged_state_shows_at_finish(tiny: Model, part: str) -> None:
+    # At 23 cells a block is left out: a NaN score must not hide as the last in a sort.
+    engine = after(tiny, prompt(tiny, 23))
+    leaves = engine.leaves()
+    for leaf, array in leaves.items():
+        if leaf.part == part:
+            array[-1] = np.nan
+    state = engine.backend.from_leaves(leaves, position=23)
+    broken = Engine(
+        engine.backend,
+        context=100,
+        options=engine.options,
+        start=Committed(state, root=None, window=None),
+    )
+    with pytest.raises(NotFiniteError):
+        broken.finish(broken.run([1]))

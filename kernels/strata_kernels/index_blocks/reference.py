@@ -17,7 +17,9 @@ def score_blocks(queries: mx.array, keys: mx.array) -> mx.array:
     return mx.multiply(summed, size**-0.5)
 
 
-def choose_blocks(scores: mx.array, complete: mx.array, *, budget: int) -> mx.array:
+def choose_blocks(
+    scores: mx.array, complete: mx.array, *, budget: int
+) -> tuple[mx.array, mx.array]:
     """The best `budget` blocks of each row among those complete before its end.
 
     Args:
@@ -27,11 +29,14 @@ def choose_blocks(scores: mx.array, complete: mx.array, *, budget: int) -> mx.ar
 
     Returns:
         Block numbers, ascending, int32 [T, min(budget, blocks)]; rows with fewer
-        complete blocks than that end in numbers past every block.
+        complete blocks than that end in numbers past every block. And a zero for each
+        row, float32 [T], that is NaN where a score was none or infinite: a sort alone
+        would hide it.
     """
     blocks = scores.shape[1]
     candidates = mx.arange(blocks)[None] < complete[:, None]
     masked = mx.where(candidates, scores, -mx.inf)
     order = mx.argsort(-masked, axis=-1)[:, :budget].astype(mx.int32)
     real = order < complete[:, None]
-    return mx.sort(mx.where(real, order, blocks), axis=-1)
+    doubt = mx.where(candidates, scores * 0, 0).sum(axis=-1)
+    return mx.sort(mx.where(real, order, blocks), axis=-1), doubt

@@ -26,6 +26,7 @@ class Choice:
 
     chosen: mx.array  # int32 [T, K_b], numbers past the last block are padding
     scores: mx.array  # float32 [T, blocks]
+    doubt: mx.array  # float32 [T], NaN where a score was not finite
 
 
 class Rope:
@@ -95,6 +96,7 @@ class Qsa:
         if window.is_sparse:
             choice = self._choose(index_q, keys, window)
             outputs = self._attend_sparse(q, view, window, choice.chosen)
+            outputs = outputs + choice.doubt[:, None, None].astype(outputs.dtype)
         else:
             outputs = attend(q, *view.all(), window.causal)
         gated = outputs * mx.sigmoid(gate)
@@ -138,7 +140,8 @@ class Qsa:
     ) -> Choice:
         scores = mx.concatenate([score_blocks(index_q, k) for k in keys], axis=1)
         complete = window.sparse.complete
-        return Choice(choose_blocks(scores, complete, budget=window.blocks), scores)
+        chosen, doubt = choose_blocks(scores, complete, budget=window.blocks)
+        return Choice(chosen, scores, doubt)
 
     def _attend_sparse(
         self, q: mx.array, view: KvView, window: WindowRows, chosen: mx.array
