@@ -5,6 +5,7 @@ shows, and without data says what to do. Windows of a prompt predict nothing, so
 are left out everywhere.
 """
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -21,7 +22,8 @@ MOST_DRAFTS: Final = 7
 _FIRST_PAGE: Final = 16
 _LAST_PAGE: Final = 64
 _VERDICTS: Final[tuple[Role, ...]] = ("accepted", "mismatch", "unreached")
-_EMPTY: Final = "Commit a window with drafts, and its bar appears here."
+_COMMIT: Final = "Commit a window with drafts, and it appears here."
+_RUN: Final = "Run a window, and its experts appear here."
 
 Row = dict[str, Any]
 
@@ -74,67 +76,15 @@ def acceptance_over_windows(trace: Iterable[WindowRecord]) -> alt.LayerChart:
     while page < min(len(windows), _LAST_PAGE):
         page *= 2
     last = max(page, len(windows))
-    rows = _window_rows(windows, first=last - page + 1) or [{"note": _EMPTY}]
-    bars = alt.Chart().mark_bar().encode(
-        x=alt.X(
-            "window:O",
-            title="window (number)",
-            scale=alt.Scale(domain=list(range(last - page + 1, last + 1))),
-            axis=alt.Axis(labelAngle=0, labelOverlap=True),
-        ),
-        y=alt.Y(
-            "drafts:Q",
-            title="drafts (count)",
-            scale=alt.Scale(domain=[0, MOST_DRAFTS]),
-            axis=alt.Axis(tickMinStep=1),
-        ),
-        color=_verdict_colour(),
-        order="order:Q",
-        tooltip=["window:O", "verdict:N", "drafts:Q", "keep:Q"],
-    )  # fmt: skip
-    return dressed(
-        _layered(bars, rows=rows),
-        title="Drafts of each window",
-        subtitle="a window has its root and up to 7 drafts",
-        description="Stacked bars, one a window: drafts accepted, the first mismatch, "
-        "and drafts never reached.",
-    )
+    first = last - page + 1
+    rows = _window_rows(windows, first=first)
+    return _filled(_drawn_windows(first, last), rows, empty=_COMMIT)
 
 
 def acceptance_by_position(trace: Iterable[WindowRecord]) -> alt.LayerChart:
     """Draw how often the first, second … draft was accepted, with counts."""
-    rows = _position_rows(_decoded(trace)) or [{"note": _EMPTY}]
-    x = alt.X(
-        "position:O",
-        title="draft (position in its window)",
-        scale=alt.Scale(domain=list(range(1, MOST_DRAFTS + 1))),
-        axis=alt.Axis(labelAngle=0),
-    )
-    bars = alt.Chart().mark_bar().encode(
-        x=x,
-        y=alt.Y(
-            "share:Q",
-            title="share of drafts offered (%)",
-            scale=alt.Scale(domain=[0, 1.12]),
-            axis=alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1]),
-        ),
-        color=_verdict_colour(),
-        order="order:Q",
-        tooltip=["position:O", "verdict:N", "drafts:Q", "offered:Q"],
-    )  # fmt: skip
-    counts = (
-        alt.Chart()
-        .transform_filter("datum.verdict == 'accepted'")
-        .mark_text(dy=-7)
-        .encode(x=x, y=alt.datum(1), text="label:N")
-    )
-    return dressed(
-        _layered(bars, counts, rows=rows),
-        title="Acceptance by position",
-        subtitle="above each bar: accepted of offered",
-        description="Stacked bars, one a draft position: the share of drafts that were "
-        "accepted, were the first mismatch, or were never reached; counts above.",
-    )
+    rows = _position_rows(_decoded(trace))
+    return _filled(_drawn_positions(), rows, empty=_COMMIT)
 
 
 def expert_union(
@@ -186,50 +136,103 @@ def union_of_layers(
         label: which window this is, in a few words.
     """
     rows = _union_rows(layers, experts, chosen, label)
-    # Eight rows that share nothing: the axis then holds every window of this model.
-    highest = min(experts, (MOST_DRAFTS + 1) * chosen)
+    return _filled(_drawn_union(experts, chosen, depth), rows, empty=_RUN)
+
+
+# A drawing has everything but its rows. It takes Altair a tenth of a second to check
+# one, so each is made once and then filled with the rows of the moment.
+
+
+@functools.cache
+def _drawn_windows(first: int, last: int) -> alt.LayerChart:
+    bars = alt.Chart().mark_bar().encode(
+        x=alt.X(
+            "window:O",
+            title="window (number)",
+            scale=alt.Scale(domain=list(range(first, last + 1))),
+            axis=alt.Axis(labelAngle=0, labelOverlap=True),
+        ),
+        y=alt.Y(
+            "drafts:Q",
+            title="drafts (count)",
+            scale=alt.Scale(domain=[0, MOST_DRAFTS + 0.5]),
+            axis=alt.Axis(values=list(range(MOST_DRAFTS + 1))),
+        ),
+        color=_verdict_colour(),
+        order="order:Q",
+        tooltip=["window:O", "verdict:N", "drafts:Q", "keep:Q"],
+    )  # fmt: skip
+    return dressed(
+        _layered(bars),
+        title="Drafts of each window",
+        subtitle="a window has its root and up to 7 drafts",
+        description="Stacked bars, one a window: drafts accepted, the first mismatch, "
+        "and drafts never reached.",
+    )
+
+
+@functools.cache
+def _drawn_positions() -> alt.LayerChart:
+    x = alt.X(
+        "position:O",
+        title="draft (position in its window)",
+        scale=alt.Scale(domain=list(range(1, MOST_DRAFTS + 1))),
+        axis=alt.Axis(labelAngle=0),
+    )
+    bars = alt.Chart().mark_bar().encode(
+        x=x,
+        y=alt.Y(
+            "share:Q",
+            title="share of drafts offered (%)",
+            # Room above the bars for their counts.
+            scale=alt.Scale(domain=[0, 1.12]),
+            axis=alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1]),
+        ),
+        color=_verdict_colour(),
+        order="order:Q",
+        tooltip=["position:O", "verdict:N", "drafts:Q", "offered:Q"],
+    )  # fmt: skip
+    counts = alt.Chart().transform_filter("datum.order == 0").mark_text(dy=-7)
+    return dressed(
+        _layered(bars, counts.encode(x=x, y=alt.datum(1), text="label:N")),
+        title="Acceptance by position",
+        subtitle="above each bar: accepted of offered",
+        description="Stacked bars, one a draft position: the share of drafts that were "
+        "accepted, were the first mismatch, or were never reached; counts above.",
+    )
+
+
+@functools.cache
+def _drawn_union(experts: int, chosen: int, depth: int) -> alt.LayerChart:
     x = alt.X(
         "layer:O",
         title="layer (index)",
         scale=alt.Scale(domain=list(range(depth))),
         axis=alt.Axis(labelAngle=0, labelOverlap=True),
     )
-    drawn = _layered(
-        _union_bars(x, highest),
-        _uniform_ticks(x),
-        _label(),
-        rows=rows or [{"note": "Run a window, and its experts appear here."}],
-    )
-    return dressed(
-        drawn,
-        title="Experts that the window needs",
-        subtitle="tick: expected if each row chose at random",
-        description="Stacked bars, one a layer: experts of the root row and those that "
-        "the drafts add; a tick at the union expected of rows that choose at random.",
-    )
-
-
-def _union_bars(x: alt.X, highest: int) -> alt.Chart:
+    # Eight rows that share nothing: the axis then holds every window of this model.
+    highest = min(experts, (MOST_DRAFTS + 1) * chosen)
     y = alt.Y("size:Q", title="experts (count)", scale=alt.Scale(domain=[0, highest]))
-    bars: alt.Chart = alt.Chart().mark_bar()
-    return bars.encode(
+    bars = alt.Chart().mark_bar().encode(
         x=x,
         y=y,
         color=alt.Color("part:N", scale=colour_scale("root", "added")),
         order="order:Q",
         tooltip=["layer:O", "part:N", "size:Q", "union:Q", "uniform:Q"],
+    )  # fmt: skip
+    one_a_layer = alt.Chart().transform_filter("datum.order == 0")
+    ticks = one_a_layer.mark_tick().encode(x=x, y="uniform:Q")
+    named = one_a_layer.transform_filter("datum.first")
+    label = named.mark_text(align="right", dx=-4).encode(
+        x=alt.value(WIDTH), y=alt.value(10), text="label:N"
     )
-
-
-def _uniform_ticks(x: alt.X) -> alt.Chart:
-    ticks: alt.Chart = alt.Chart().transform_filter("datum.order == 0").mark_tick()
-    return ticks.encode(x=x, y="uniform:Q")
-
-
-def _label() -> alt.Chart:
-    first = alt.Chart().transform_filter("datum.order == 0 && datum.first")
-    words: alt.Chart = first.mark_text(align="right", dx=-4)
-    return words.encode(x=alt.value(WIDTH), y=alt.value(10), text="label:N")
+    return dressed(
+        _layered(bars, ticks, label),
+        title="Experts that the window needs",
+        subtitle="tick: expected if each row chose at random",
+        description="Stacked bars, one a layer: experts of the root row and those that "
+        "the drafts add; a tick at the union expected of rows that choose at random.",
+    )
 
 
 def _decoded(trace: Iterable[WindowRecord]) -> list[WindowRecord]:
@@ -303,8 +306,8 @@ def _verdict_colour() -> alt.Color:
     return alt.Color("verdict:N", scale=colour_scale(*_VERDICTS))
 
 
-def _layered(*layers: alt.Chart, rows: list[Row]) -> alt.LayerChart:
-    """Put `layers` over `rows`; a row that holds a note and nothing else is written."""
+def _layered(*layers: alt.Chart) -> alt.LayerChart:
+    """Put `layers` into one chart; a row that holds nothing but a note is written."""
     note = (
         alt.Chart()
         .transform_filter("isValid(datum.note)")
@@ -312,9 +315,11 @@ def _layered(*layers: alt.Chart, rows: list[Row]) -> alt.LayerChart:
         .encode(x=alt.value(WIDTH / 2), y=alt.value(HEIGHT / 2), text="note:N")
     )
     marks = [layer.transform_filter("!isValid(datum.note)") for layer in layers]
-    return alt.LayerChart(
-        layer=[*marks, note],
-        data=alt.InlineData(values=rows),
-        width=WIDTH,
-        height=HEIGHT,
-    )
+    return alt.LayerChart(layer=[*marks, note], width=WIDTH, height=HEIGHT)
+
+
+def _filled(drawing: alt.LayerChart, rows: list[Row], *, empty: str) -> alt.LayerChart:
+    """Put `rows` into `drawing`, or what to do when there are none."""
+    data = alt.InlineData(values=rows or [{"note": empty}])
+    filled: alt.LayerChart = drawing.properties(data=data)
+    return filled

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 Chip = dict[str, Any]
 
-_SIGNS: Final = {" ": "·", "\n": "⏎", "\t": "⇥"}
+_SIGNS: Final = {" ": "·", "\n": "↵", "\t": "⇥"}
 _IDS: Final = re.compile(r"\s*#\d+(\s+#\d+)*\s*")
 # Not a character, but the sign that a token ends inside one.
 _BROKEN: Final = "\N{REPLACEMENT CHARACTER}"

@@ -68,7 +68,8 @@ class HandDrafts(StrataWidget):
         self._first_root: int | None = None
         self._window: Any = engine.window
         self._choices: list[list[dict[str, Any]]] = []
-        self._keep = 1
+        # The slider, once somebody moved it; None is the natural keep.
+        self._moved: int | None = None
         self._round = 0
         self._message = {"kind": "note", "text": ""}
         self._answered = ""
@@ -112,6 +113,7 @@ class HandDrafts(StrataWidget):
         window = self._engine.run([self.root, *ids], drafter="hand")
         self._adopt(window)
         self._say(f"Ran {window.T} rows. Finish says what becomes of the drafts.")
+        self._redraw()
         return window
 
     def finish(self) -> Any:
@@ -125,7 +127,7 @@ class HandDrafts(StrataWidget):
             StrataError: as the engine words it.
         """
         result = self._engine.finish(self._opened())
-        self._keep = result.keep
+        self._moved = None
         self._round += 1
         self._say(
             f"Accepted {result.accepted} of {result.offered} drafts; "
@@ -139,8 +141,8 @@ class HandDrafts(StrataWidget):
         """Keep the first `keep` rows of the finished window.
 
         Args:
-            keep: rows to keep, 1 to T; None keeps what the slider says, which is the
-                natural keep until somebody moves it.
+            keep: rows to keep, 1 to T; None keeps what the slider says, the natural
+                keep unless somebody moved it.
             force: allow more than the natural keep.
 
         Returns:
@@ -151,10 +153,10 @@ class HandDrafts(StrataWidget):
             StrataError: as the engine words it.
         """
         window = self._opened()
-        if keep is None and window.result is not None:
-            keep = self._keep
+        if keep is None:
+            keep = self._moved
         report = self._engine.commit(window, keep=keep, force=force)
-        self._keep = report.keep
+        self._moved = report.keep
         self._say(self._what_was_kept(report))
         self._redraw()
         return report
@@ -259,14 +261,19 @@ class HandDrafts(StrataWidget):
 
     def _adopt(self, window: Any) -> None:
         self._window = window
-        self._keep = 1 if window.result is None else window.result.keep
+        self._moved = None
         self._round += 1
         self._choices = view.top_choices(self._engine.model, window.logits)
 
     def _move_keep(self, keep: int) -> None:
         window = self._window
         if window is not None and window.phase == "finished":
-            self._keep = min(max(keep, 1), window.T)
+            self._moved = min(max(keep, 1), window.T)
+
+    def _keep(self) -> int:
+        """Rows that are kept, or that a commit would keep."""
+        result = None if self._window is None else self._window.result
+        return self._moved or (1 if result is None else int(result.keep))
 
     def _say(self, text: str) -> None:
         self._message = {"kind": "note", "text": text}
@@ -301,14 +308,14 @@ class HandDrafts(StrataWidget):
         if window is not None and window.phase in ("run", "finished"):
             words.append(f"T = {window.T}")
         if window is not None and window.phase == "finished":
-            words.append(f"keep = {self._keep}")
+            words.append(f"keep = {self._keep()}")
         return ", ".join(words)
 
     def _rows(self) -> list[dict[str, Any]]:
         window = self._window
         if window is None or window.phase == "aborted":
             return []
-        return view.window_rows(self._engine.model, window, self._choices, self._keep)
+        return view.window_rows(self._engine.model, window, self._choices, self._keep())
 
     def _publish(self) -> None:
         engine, window, phase = self._engine, self._window, self._phase()
@@ -326,7 +333,7 @@ class HandDrafts(StrataWidget):
             "status": self._status(),
             "position": engine.position,
             "T": 0 if window is None else window.T,
-            "keep": self._keep,
+            "keep": self._keep(),
             "natural": 1 if result is None else result.keep,
             "text": shown,
             "hidden": hidden,
@@ -373,20 +380,24 @@ class HandDrafts(StrataWidget):
 
     def _picture(self) -> dict[str, Any]:
         own = {"resolve": {"scale": {"color": "independent"}}}
-        pair = [_part(self._chart(name)) for name in ("windows", "union")]
         table = view.table_picture(self._rows(), self._status(), self._tail())
+        sets: dict[str, Any] = {}
+        pair = [_part(self._chart(name), sets) for name in ("windows", "union")]
+        below = {"hconcat": pair, "bounds": "flush", "spacing": 60, **own}
         return {
             "config": theme.CONFIG,
             "description": self.text(),
-            "vconcat": [
-                _part(table),
-                {"hconcat": pair, "bounds": "flush", "spacing": 60, **own},
-            ],
+            "vconcat": [_part(table, sets), below],
+            "datasets": sets,
             **own,
         }
 
 
-def _part(chart: alt.LayerChart) -> dict[str, Any]:
-    """Return `chart` as a part of a larger picture, which brings the theme itself."""
-    whole = ("$schema", "config")
-    return {key: part for key, part in chart.to_dict().items() if key not in whole}
+def _part(chart: alt.LayerChart, sets: dict[str, Any]) -> dict[str, Any]:
+    """Return `chart` as a part of a larger picture, its rows moved to `sets`."""
+    part: dict[str, Any] = chart.to_dict()
+    sets |= part.pop("datasets", {})
+    # The whole picture has these two once.
+    for name in ("$schema", "config"):
+        part.pop(name, None)
+    return part

@@ -14,7 +14,7 @@ function make(tag, className = "", text = "") {
 
 function chip(token, className = "") {
   const node = make("span", "strata-chip " + className, token.text);
-  node.title = "token #" + token.id;
+  node.title = `#${token.id} ${token.text}`;
   node.dataset.id = token.id;
   return node;
 }
@@ -43,7 +43,7 @@ function build() {
   ui.draft.id = id + "-draft";
   ui.draft.rows = 2;
   ui.draft.spellcheck = false;
-  ui.draft.placeholder = "text to draft, or token ids such as #12 #345";
+  ui.draft.placeholder = "text to draft, or token ids such as #12 #345; Ctrl+Enter runs";
   ui.draft.setAttribute("aria-describedby", id + "-preview");
   ui.preview = make("div", "strata-preview");
   ui.preview.id = id + "-preview";
@@ -92,7 +92,7 @@ function drawText(node, view) {
   for (const token of view.text) {
     parts.push(chip(token));
     // A line of the text is a line on the page.
-    if (token.text.endsWith("⏎")) parts.push(make("br"));
+    if (token.text.endsWith("↵")) parts.push(make("br"));
   }
   if (view.root) {
     const root = chip(view.root, "strata-root");
@@ -108,7 +108,7 @@ function drawTable(node, rows) {
   const table = make("table", "strata-rows");
   table.createCaption().textContent = "Rows of the window: a prediction is the token after its row";
   const head = table.createTHead().insertRow();
-  for (const name of ["row", "input", "verdict", "prediction", "likeliest", "kept"]) {
+  for (const name of ["row", "input", "prediction", "verdict", "kept", "likeliest next"]) {
     const cell = make("th", "", name);
     cell.scope = "col";
     head.append(cell);
@@ -139,7 +139,7 @@ function drawRow(row) {
     choices.append(pair);
   }
   const kept = row.kept === null ? "" : row.kept ? "kept" : "not kept";
-  line.append(number, input, verdict, prediction, choices, make("td", "", kept));
+  line.append(number, input, prediction, verdict, make("td", "", kept), choices);
   return line;
 }
 

@@ -19,14 +19,16 @@ MOST_CHIPS: Final = 400
 
 _WIDTH: Final = 700
 _LINE: Final = 22
+# The first has the signs for spaces and newlines; without it, another draws them.
+_FONT: Final = "DejaVu Sans Mono, monospace"
 _TAIL: Final = 100
 # Left edges of the picture's columns, in pixels.
 _COLUMNS: Final = {
     "row": 8,
     "input": 60,
-    "verdict": 220,
-    "prediction": 370,
-    "kept": 560,
+    "prediction": 220,
+    "verdict": 450,
+    "kept": 600,
 }
 
 
@@ -126,7 +128,7 @@ def table_text(rows: Sequence[Row]) -> str:
 
     Logits round differently from machine to machine, and this text is compared.
     """
-    lines = [("row", "input", "verdict", "prediction", "kept")]
+    lines = [("row", "input", "prediction", "verdict", "kept")]
     lines += [tuple(_cells(row)) for row in rows]  # type: ignore[misc]
     widths = [max(len(line[c]) for line in lines) for c in range(len(lines[0]))]
     return "\n".join(
@@ -159,16 +161,11 @@ def table_picture(rows: Sequence[Row], heading: str, text: str) -> alt.LayerChar
         if row["role"] in theme.WORDS:
             marks.append({"verdict": row["verdict"], "line": line})
     title = alt.TitleParams(
-        heading,
-        subtitle=text,
-        subtitleFont="monospace",
-        subtitleFontWeight="normal",
+        heading, subtitle=text, subtitleFont=_FONT, subtitleFontWeight="normal"
     )
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, _WIDTH]))
     y = alt.Y("line:O", axis=None)
-    words = alt.Chart(alt.InlineData(values=values)).mark_text(
-        align="left", font="monospace"
-    )
+    words = alt.Chart(alt.InlineData(values=values)).mark_text(align="left", font=_FONT)
     roles: tuple[theme.Role, ...] = ("root", "accepted", "mismatch", "unreached")
     colour = alt.Color("verdict:N", scale=theme.colour_scale(*roles), legend=None)
     squares = alt.Chart(alt.InlineData(values=marks)).mark_square(size=90, opacity=1)
@@ -190,4 +187,4 @@ def _cells(row: Row) -> list[str]:
     kept = {None: "", True: "kept", False: "not kept"}[row["kept"]]
     if row["bonus"]:
         after += "  (bonus)"
-    return [str(row["row"]), row["input"]["text"], row["verdict"], after, kept]
+    return [str(row["row"]), row["input"]["text"], after, row["verdict"], kept]
