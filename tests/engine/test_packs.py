@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tiny
+from strata_nb.errors import CheckpointError
 from strata_nb.packs import Checkpoint, open_checkpoint
 
 BUNDLED = Path(__file__).parents[2] / "strata_nb/data/strata-tiny"
@@ -122,6 +123,23 @@ def test_bfloat16_is_widened_exactly(tmp_path: Path) -> None:
         (16, 32, 16),
         "bfloat16",
     )
+
+
+def test_vectors_may_be_float32_beside_narrower_matrices(tmp_path: Path) -> None:
+    folder = tiny.write_checkpoint(tmp_path, tiny.tiny_config(), 5)
+    stored = stored_arrays(open_checkpoint(folder), "model.")
+    kept = "model.layers.0.linear_attn.A_log"
+    for name, array in stored.items():
+        if name != kept:
+            stored[name] = tiny.to_bfloat16(array)
+    tiny.write_files(folder, stored)
+    opened = open_checkpoint(folder)
+    assert opened.dtype == "bfloat16"
+    assert opened.raw(kept.removeprefix("model."))[1] == "float32"
+    matrix = "model.layers.0.mlp.gate.weight"
+    tiny.write_files(folder, stored | {matrix: np.zeros((16, 32), np.float32)})
+    with pytest.raises(CheckpointError, match=r"gate\.weight` wants dtype BF16 like"):
+        open_checkpoint(folder)
 
 
 def test_float16_is_widened_exactly(tmp_path: Path) -> None:
@@ -263,6 +281,17 @@ def test_chat_template_from_either_file(tmp_path: Path) -> None:
     assert open_checkpoint(folder).chat_template == "d"
     (folder / "chat_template.jinja").write_text("own file")
     assert open_checkpoint(folder).chat_template == "own file"
+
+
+def test_a_folder_of_links_and_hidden_files_opens(tmp_path: Path) -> None:
+    """As a download cache keeps it, with the files that a Mac adds."""
+    real = tiny.write_checkpoint(tmp_path / "blobs", tiny.tiny_config(), 0)
+    folder = tmp_path / "snapshot"
+    folder.mkdir()
+    for path in real.iterdir():
+        (folder / path.name).symlink_to(path)
+    (folder / "._model.safetensors").write_bytes(b"resource fork")
+    assert open_checkpoint(folder).digest == open_checkpoint(real).digest
 
 
 def test_digest_follows_content_and_not_the_place(tmp_path: Path) -> None:
