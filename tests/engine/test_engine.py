@@ -192,7 +192,7 @@ def test_numpy_integers_are_tokens(engine: Engine) -> None:
 
 def test_the_context_is_checked_before_any_work(small: Model) -> None:
     engine = after(small, prompt(small, 9), context=12)
-    with pytest.raises(ContextLimitError, match="4 rows from cell 9 on .* run 3"):
+    with pytest.raises(ContextLimitError, match=r"4 rows from cell 9 on .* run 3"):
         engine.run([1, 2, 3, 4])
     with pytest.raises(ContextLimitError, match="pass the end"):
         engine.prefill(range(4))
