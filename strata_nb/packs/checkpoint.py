@@ -17,9 +17,10 @@ from strata_nb.packs.json_file import quote
 from strata_nb.packs.ple import PleConstants, PleTable, derive_constants
 from strata_nb.packs.read_config import read_config
 from strata_nb.packs.safetensors_file import (
+    BITS,
     DTYPE_NAMES,
     SafetensorsFile,
-    to_float32,
+    widen,
 )
 from strata_nb.packs.tokenizer_files import chat_template
 
@@ -117,10 +118,13 @@ class Checkpoint:
         Raises:
             CheckpointError: no such tensor.
         """
-        return to_float32(*self.raw(name))
+        where, dtype = self._find(name)
+        return widen(where.file.read(where.entry), dtype)
 
     def raw(self, name: str) -> tuple[npt.NDArray[Any], str]:
         """The stored bits, read-only and not yet loaded, and the name of their type.
+
+        They are a view of the file: do not overwrite it while the view is in use.
 
         Returns:
             float32 or int64 as such, bfloat16 and float16 as uint16; and "float32",
@@ -129,6 +133,10 @@ class Checkpoint:
         Raises:
             CheckpointError: no such tensor, or one of a type that is not read.
         """
+        where, dtype = self._find(name)
+        return where.file.view(where.entry), dtype
+
+    def _find(self, name: str) -> tuple[Stored, str]:
         where = self._stored.get(name)
         if where is None:
             raise CheckpointError(
@@ -139,7 +147,7 @@ class Checkpoint:
                 f"tensor {quote(name)} is {where.entry.dtype}, wanted one of "
                 f"{', '.join(DTYPE_NAMES)}; use the unquantised checkpoint"
             )
-        return where.file.view(where.entry), DTYPE_NAMES[where.entry.dtype]
+        return where, DTYPE_NAMES[where.entry.dtype]
 
     def experts(
         self, layer: int
@@ -150,8 +158,12 @@ class Checkpoint:
             Fresh float32 arrays: gate and up [E, 2I, H], gate rows first; down
             [E, H, I].
         """
-        gate_up, down, dtype = self.raw_experts(layer)
-        return to_float32(gate_up, dtype), to_float32(down, dtype)
+        self._check_layer(layer)
+        if self._layout.fused[layer]:
+            gate_up, down = map(self.tensor, manifest.fused_names(layer))
+        else:
+            gate_up, down = (widen(b, self.dtype) for b in self._stack_experts(layer))
+        return gate_up, down
 
     def raw_experts(self, layer: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any], str]:
         """As `experts`, in stored bits; a read-only view if the files have them fused.
@@ -159,27 +171,31 @@ class Checkpoint:
         Raises:
             ValueError: no such layer.
         """
+        self._check_layer(layer)
+        if self._layout.fused[layer]:
+            gate_up, down = (self.raw(name)[0] for name in manifest.fused_names(layer))
+        else:
+            gate_up, down = self._stack_experts(layer)
+        return gate_up, down, self.dtype
+
+    def _check_layer(self, layer: int) -> None:
         if not 0 <= layer < self.config.num_hidden_layers:
             raise ValueError(
                 f"`layer` wants 0 to {self.config.num_hidden_layers - 1}, got {layer}; "
                 "layers count from zero"
             )
-        if self._layout.fused[layer]:
-            gate_up, down = (self.raw(name)[0] for name in manifest.fused_names(layer))
-            return gate_up, down, self.dtype
-        return *self._stack_experts(layer), self.dtype
 
     def _stack_experts(self, layer: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        c = self.config
-        inner = c.moe_intermediate_size
-        bits = self.raw(manifest.expert_names(layer, 0)[0])[0].dtype
+        c, inner = self.config, self.config.moe_intermediate_size
+        bits = BITS[self._layout.dtype]
         gate_up = np.empty((c.num_experts, 2 * inner, c.hidden_size), bits)
         down = np.empty((c.num_experts, c.hidden_size, inner), bits)
         for expert in range(c.num_experts):
-            gate_name, up_name, down_name = manifest.expert_names(layer, expert)
-            gate_up[expert, :inner] = self.raw(gate_name)[0]
-            gate_up[expert, inner:] = self.raw(up_name)[0]
-            down[expert] = self.raw(down_name)[0]
+            targets = gate_up[expert, :inner], gate_up[expert, inner:], down[expert]
+            names = manifest.expert_names(layer, expert)
+            for name, target in zip(names, targets, strict=True):
+                where = self._stored[name]
+                where.file.read_into(target, where.entry.start)
         return gate_up, down
 
     def ple(self, j: int) -> PleTable:
@@ -223,8 +239,9 @@ class Checkpoint:
             file, entry = self._stored[name].file, self._stored[name].entry
             length = entry.stop - entry.start
             for start in (0, length // 2):
-                size = min(_SAMPLE_BYTES, length - start)
-                digest.update(file.sample(entry.start + start, size))
+                sample = np.empty(min(_SAMPLE_BYTES, length - start), np.uint8)
+                file.read_into(sample, entry.start + start)
+                digest.update(sample.data)
         return digest.hexdigest()
 
 

@@ -4,10 +4,11 @@ import math
 import mmap
 import os
 import stat
+import weakref
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,12 +23,11 @@ _ITEM_BYTES = {
     "U64": 8, "I64": 8, "F64": 8, "C64": 8,
 }  # fmt: skip
 # How the bits of the types that are read look to NumPy, which has no bfloat16.
-_BITS = {"F32": "<f4", "BF16": "<u2", "F16": "<u2", "I64": "<i8"}
+BITS = {"F32": "<f4", "BF16": "<u2", "F16": "<u2", "I64": "<i8"}
 DTYPE_NAMES = {"F32": "float32", "BF16": "bfloat16", "F16": "float16", "I64": "int64"}
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """One tensor of a header; offsets in bytes from the start of the data."""
 
     dtype: str  # as the format spells it: "F32", "BF16", …
@@ -47,50 +47,72 @@ class SafetensorsFile:
     entries: dict[str, Entry]
 
     @cached_property
-    def _map(self) -> tuple[mmap.mmap, npt.NDArray[np.uint8]]:
+    def _descriptor(self) -> int:
         try:
-            with self.path.open("rb") as file:
-                # The length asked for is the one that was checked: a file that has
-                # shrunk since is refused here, not met as a bus error later.
-                mapped = mmap.mmap(file.fileno(), self.size, access=mmap.ACCESS_READ)
+            descriptor = os.open(self.path, os.O_RDONLY)
+        except OSError as error:
+            raise self._changed(error.strerror) from error
+        weakref.finalize(self, os.close, descriptor)
+        if (size := os.fstat(descriptor).st_size) != self.size:
+            raise self._changed(f"{size} bytes, {self.size} before")
+        return descriptor
+
+    @cached_property
+    def _map(self) -> npt.NDArray[np.uint8]:
+        try:
+            # The length is the one that was checked: a file that shrank before this is
+            # refused here; one that shrinks later is met as a bus error.
+            mapped = mmap.mmap(self._descriptor, self.size, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
-            raise CheckpointError(
-                f"{self.path.name} changed since it was opened ({error}); "
-                "open the checkpoint again"
-            ) from error
-        return mapped, np.frombuffer(mapped, np.uint8)
+            raise self._changed(error) from error
+        return np.frombuffer(mapped, np.uint8)
+
+    def _changed(self, reason: object) -> CheckpointError:
+        return CheckpointError(
+            f"{self.path.name} changed since it was opened ({reason}); wanted the same "
+            "file, so open the checkpoint again"
+        )
 
     def view(self, entry: Entry) -> npt.NDArray[Any]:
         """The stored bits of one tensor, read-only, not loaded before they are used."""
-        _, data = self._map
         start, stop = self.data_start + entry.start, self.data_start + entry.stop
-        return data[start:stop].view(_BITS[entry.dtype]).reshape(entry.shape)
+        return self._map[start:stop].view(BITS[entry.dtype]).reshape(entry.shape)
 
-    def expect_random_reads(self, entry: Entry) -> None:
-        """Ask the system not to read ahead in this tensor: rows are far apart."""
-        mapped, _ = self._map
-        if hasattr(mmap, "MADV_RANDOM") and entry.stop > entry.start:
-            page = mmap.PAGESIZE
-            start = (self.data_start + entry.start) // page * page
-            length = self.data_start + entry.stop - start
-            mapped.madvise(mmap.MADV_RANDOM, start, length)
+    def read(self, entry: Entry) -> npt.NDArray[Any]:
+        """A fresh array of the stored bits of one tensor."""
+        bits = np.empty(entry.shape, BITS[entry.dtype])
+        self.read_into(bits, entry.start)
+        return bits
 
-    def sample(self, start: int, length: int) -> bytes:
-        """Up to `length` bytes of the data from offset `start`."""
-        _, data = self._map
-        start += self.data_start
-        return data[start : start + length].tobytes()
+    def read_into(self, target: npt.NDArray[Any], start: int) -> None:
+        """Fill a contiguous array with the bytes from `start` of the data on.
+
+        Plain reads, no memory map: the system then reads no more around a lone row
+        than it must, and a file that has shrunk is an error and not a crash.
+
+        Raises:
+            CheckpointError: the file ends before the array is full.
+        """
+        assert target.flags.c_contiguous  # else reshape would fill a copy
+        data = target.reshape(-1).view(np.uint8)
+        position, done = self.data_start + start, 0
+        # One call moves at most 2 GB.
+        while done < data.size:
+            got = os.preadv(self._descriptor, [data[done:].data], position + done)
+            if got == 0:
+                raise self._changed(f"it ends at byte {position + done}")
+            done += got
 
 
-def to_float32(bits: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
-    """A fresh array of stored bits with floats widened, exactly; int64 stays."""
+def widen(bits: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
+    """Stored bits with narrow floats as float32, exactly; all else is handed back."""
     if dtype == "bfloat16":
         wide = bits.astype(np.uint32)
         wide <<= 16  # in place: one tensor can be most of a small machine
         return wide.view(np.float32)
     if dtype == "float16":
         return bits.view(np.float16).astype(np.float32)
-    return np.array(bits)
+    return bits
 
 
 def open_safetensors(path: Path) -> SafetensorsFile:

@@ -367,10 +367,20 @@ def test_absent_tensors_layers_and_modules_by_hand(tmp_path: Path) -> None:
         opened.ple(1)
 
 
-def test_a_file_that_shrank_after_opening(tmp_path: Path) -> None:
-    config = small_config(ple_layer_ids=[])
+@pytest.mark.parametrize("method", ["tensor", "raw"])
+def test_a_file_that_shrank_after_opening(tmp_path: Path, method: str) -> None:
+    config = small_config(ple_layer_ids=[])  # with PLE, opening reads its constants
     opened = open_checkpoint(tiny.write_checkpoint(tmp_path, config, 0))
     path = tmp_path / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(CheckpointError, match="changed since it was opened"):
-        opened.tensor("embed_tokens.weight")
+        getattr(opened, method)("embed_tokens.weight")
+
+
+def test_a_file_that_shrinks_under_a_reader(tmp_path: Path) -> None:
+    opened = open_checkpoint(write(tmp_path))
+    rows = np.arange(128)
+    assert np.isfinite(opened.ple(0).rows(rows)).all()
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    with pytest.raises(CheckpointError, match=r"it ends at byte .*open the checkpoint"):
+        opened.ple(0).rows(rows)
