@@ -20,6 +20,7 @@ from strata_nb.packs.safetensors_file import (
     BITS,
     DTYPE_NAMES,
     SafetensorsFile,
+    byte_view,
     widen,
 )
 from strata_nb.packs.tokenizer_files import chat_template
@@ -195,7 +196,7 @@ class Checkpoint:
             names = manifest.expert_names(layer, expert)
             for name, target in zip(names, targets, strict=True):
                 where = self._stored[name]
-                where.file.read_into(target, where.entry.start)
+                where.file.read_into(byte_view(target), where.entry.start)
         return gate_up, down
 
     def ple(self, j: int) -> PleTable:
@@ -239,9 +240,9 @@ class Checkpoint:
             file, entry = self._stored[name].file, self._stored[name].entry
             length = entry.stop - entry.start
             for start in (0, length // 2):
-                sample = np.empty(min(_SAMPLE_BYTES, length - start), np.uint8)
-                file.read_into(sample, entry.start + start)
-                digest.update(sample.data)
+                sample = bytearray(min(_SAMPLE_BYTES, length - start))
+                file.read_into(memoryview(sample), entry.start + start)
+                digest.update(sample)
         return digest.hexdigest()
 
 

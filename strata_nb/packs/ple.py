@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from strata_nb.packs.primes import primes_from, split_mix
-from strata_nb.packs.safetensors_file import BITS, DTYPE_NAMES, widen
+from strata_nb.packs.safetensors_file import BITS, DTYPE_NAMES, byte_view, widen
 
 if TYPE_CHECKING:
     from strata_nb.packs.config import ModelConfig
@@ -180,9 +180,10 @@ class PleTable:
         edges = [0, *(np.flatnonzero(breaks) + 1).tolist(), len(rows)]
         dtype, features = self._shards[0][1].dtype, self.shape[1]
         bits = np.empty((len(rows), features), BITS[dtype])
-        row_bytes = features * bits.itemsize
+        target, size = byte_view(bits), features * bits.itemsize
+        # Where each row lies in its file, in bytes of the tensor's own data.
+        places = ((rows - self._starts[owners]) * size).tolist()
         for low, high in pairwise(edges) if len(rows) else ():
             file, entry = self._shards[owners[low]]
-            first = int(rows[low] - self._starts[owners[low]])
-            file.read_into(bits[low:high], entry.start + first * row_bytes)
+            file.read_into(target[low * size : high * size], entry.start + places[low])
         return widen(bits, DTYPE_NAMES[dtype])

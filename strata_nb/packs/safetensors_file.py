@@ -81,27 +81,32 @@ class SafetensorsFile:
     def read(self, entry: Entry) -> npt.NDArray[Any]:
         """A fresh array of the stored bits of one tensor."""
         bits = np.empty(entry.shape, BITS[entry.dtype])
-        self.read_into(bits, entry.start)
+        self.read_into(byte_view(bits), entry.start)
         return bits
 
-    def read_into(self, target: npt.NDArray[Any], start: int) -> None:
-        """Fill a contiguous array with the bytes from `start` of the data on.
+    def read_into(self, target: memoryview, start: int) -> None:
+        """Fill `target` with the bytes from `start` of the data on.
 
         Plain reads, no memory map: the system then reads no more around a lone row
         than it must, and a file that has shrunk is an error and not a crash.
 
         Raises:
-            CheckpointError: the file ends before the array is full.
+            CheckpointError: the file ends before `target` is full.
         """
-        assert target.flags.c_contiguous  # else reshape would fill a copy
-        data = target.reshape(-1).view(np.uint8)
-        position, done = self.data_start + start, 0
+        position = self.data_start + start
         # One call moves at most 2 GB.
-        while done < data.size:
-            got = os.preadv(self._descriptor, [data[done:].data], position + done)
+        while target:
+            got = os.preadv(self._descriptor, [target], position)
             if got == 0:
-                raise self._changed(f"it ends at byte {position + done}")
-            done += got
+                raise self._changed(f"it ends at byte {position}")
+            position += got
+            target = target[got:]
+
+
+def byte_view(array: npt.NDArray[Any]) -> memoryview:
+    """The bytes of a contiguous array, to be written to."""
+    assert array.flags.c_contiguous  # else reshape would make a copy
+    return array.reshape(-1).view(np.uint8).data
 
 
 def widen(bits: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
