@@ -24,18 +24,21 @@ def gated_delta_reference(
     Returns:
         Outputs, float32 [T, Hv, Dv], read after the update; the state after row T.
     """
-    rows = v.shape[0]
-    repeats = v.shape[1] // k.shape[1]
-    # Consecutive value heads share one key head.
-    q, k = mx.repeat(q, repeats, axis=1), mx.repeat(k, repeats, axis=1)
+    rows, heads, size = v.shape
+    groups = k.shape[1]
+    # Consecutive value heads share one key head: [T, Hk, Hv / Hk, ...].
+    values = v.reshape(rows, groups, -1, size, 1)
+    per_head = (rows, groups, heads // groups, 1, 1)
     inputs = (
-        q[:, :, :, None],
-        k[:, :, :, None],
-        k[:, :, None, :],
-        v[:, :, :, None],
-        decay[:, :, None, None],
-        beta[:, :, None, None],
+        q[:, :, None, :, None],
+        k[:, :, None, :, None],
+        k[:, :, None, None, :],
+        values,
+        decay.reshape(per_head),
+        beta.reshape(per_head),
     )
+    shape = state.shape
+    state = state.reshape(1, *values.shape[1:4], -1)
     outputs = []
     # One split of each input: a window is bound by the number of operations.
     for query, key, key_row, value, alpha, step in zip(
@@ -45,4 +48,4 @@ def gated_delta_reference(
         state = state + (step * (value - state @ key)) * key_row
         outputs.append(state @ query)
     read = outputs[0] if rows == 1 else mx.concatenate(outputs)
-    return read[..., 0], state[0]
+    return read.reshape(v.shape), state.reshape(shape)

@@ -22,13 +22,9 @@ def rms_norm(x: mx.array, scale: mx.array | None, *, eps: float) -> mx.array:
 
 
 def l2_norm(x: mx.array) -> mx.array:
-    """`x / sqrt(sum(x^2) + 1e-6)` over the last axis [..., D]; float32 out.
-
-    The epsilon is on the sum, so the mean of the primitive takes 1e-6 / D.
-    """
-    size = x.shape[-1]
-    y = mx.fast.rms_norm(x.astype(mx.float32), None, L2_EPS / size)
-    return mx.multiply(y, size**-0.5)
+    """`x / sqrt(sum(x^2) + 1e-6)` over the last axis [..., D]; float32 out."""
+    wide = x.astype(mx.float32)
+    return wide * mx.rsqrt(mx.square(wide).sum(axis=-1, keepdims=True) + L2_EPS)
 
 
 def gated_rms_norm(

@@ -107,7 +107,7 @@ class Qwen4Exp:
             ids: token ids of the rows, T of them.
             head: make predictions; without it all rows will be kept.
         """
-        window = self._place(state.n, len(ids))
+        window = WindowRows(state.n, len(ids), self.config)
         values, pending, context = self._read_tokens(state, ids)
         row = self.embedding[mx.array(np.asarray(ids, dtype=np.int32))]
         h = mx.repeat(row[:, None], self.config.hc_count, axis=1)
@@ -128,11 +128,6 @@ class Qwen4Exp:
         forward = Forward(logits, pending, tuple(decisions), window.complete)
         evaluate(forward.logits, forward.pending, forward.decisions)
         return forward
-
-    def _place(self, start: int, count: int) -> WindowRows:
-        ratio = self.config.indexer_compress_ratio
-        blocks = self.config.indexer_budget // ratio
-        return WindowRows(start, count, ratio=ratio, blocks=blocks)
 
     def _read_tokens(
         self, state: State, ids: Sequence[int]

@@ -66,14 +66,14 @@ class Layer:
         if self.ple is not None and embedding is not None:
             h, history = self.ple(h, embedding, committed[0])
             pending, committed = (history,), committed[1:]
-        row, strengths = self.attention_mixer(h)
+        row, halves = self.attention_mixer(h)
         choice = None
         if isinstance(self.attention, Gdn):
             y, more = self.attention(row, committed, head=head)
         else:
             y, more, choice = self.attention(row, committed, window)
-        h = write_back(h, strengths, y)
-        row, strengths = self.expert_mixer(h)
+        h = write_back(h, halves, y)
+        row, halves = self.expert_mixer(h)
         y, chosen, logits = self.moe(row)
-        h = write_back(h, strengths, y)
+        h = write_back(h, halves, y)
         return h, (*pending, *more), Decisions(chosen, logits, choice)

@@ -14,12 +14,14 @@ class StreamMixer:
         self.eps = config.rms_norm_eps
         self.streams = config.hc_count
         self.rank = config.hc_lowrank
-        self.scale = weights.norm(f"{name}.hc_norm.weight", heads=self.streams)
-        # The division by C is inside both nonlinearities, so it can go into the map.
+        # Everything that reads the normed streams divides by C: the scale does it once.
+        scale = weights.norm(f"{name}.hc_norm.weight", heads=self.streams)
+        self.scale = scale / self.streams
+        mx.eval(self.scale)
         down = [f"{name}.input_mix_weight_down.weight"]
         if injects:
             down.append(f"{name}.block_inject_weight.weight")
-        self.down = weights.linear(*down, divide=self.streams)
+        self.down = weights.linear(*down)
         self.up = weights.linear(f"{name}.input_mix_weight_up.weight")
 
     def __call__(self, h: mx.array) -> tuple[mx.array, mx.array]:
@@ -29,17 +31,17 @@ class StreamMixer:
             h: residual streams, [T, C, H].
 
         Returns:
-            The mixed row, [T, H]; the strengths of the write, [T, C] (no columns in
-            the final mixer).
+            The mixed row, [T, H]; half the strengths of the write, [T, C] (no columns
+            in the final mixer).
         """
         normed = rms_norm(h, self.scale, eps=self.eps)
         low = self.down(normed.reshape(h.shape[0], -1))
         inner, writes = mx.split(low, [self.rank], axis=-1)
         mix = mx.sigmoid(self.up(inner * mx.sigmoid(inner)))
-        row = (mix.reshape(h.shape) * normed).mean(axis=1)
-        return row, 2 * mx.sigmoid(writes)
+        row = (mix.reshape(h.shape) * normed).sum(axis=1)
+        return row, mx.sigmoid(writes)
 
 
-def write_back(h: mx.array, strengths: mx.array, y: mx.array) -> mx.array:
-    """`h[t, c] + strengths[t, c] * y[t]`; [T, C, H]."""
-    return mx.addmm(h, strengths[:, :, None], y[:, None, :])
+def write_back(h: mx.array, halves: mx.array, y: mx.array) -> mx.array:
+    """`h[t, c] + 2 halves[t, c] * y[t]`; [T, C, H]."""
+    return mx.addmm(h, halves[:, :, None], y[:, None, :], alpha=2.0)

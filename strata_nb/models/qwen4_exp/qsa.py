@@ -9,6 +9,7 @@ import numpy as np
 from strata_kernels.block_attention import attend
 from strata_kernels.index_blocks import choose_blocks, score_blocks
 from strata_kernels.norms import rms_norm
+from strata_kernels.rope import rotate
 from strata_nb.models.qwen4_exp.options import EngineOptions
 from strata_nb.models.qwen4_exp.weights import Linear, Weights
 from strata_nb.models.qwen4_exp.window_rows import WindowRows
@@ -27,29 +28,6 @@ class Choice:
     chosen: mx.array  # int32 [T, K_b], numbers past the last block are padding
     scores: mx.array  # float32 [T, blocks]
     doubt: mx.array  # float32 [T], NaN where a score was not finite
-
-
-class Rope:
-    """Half-split rotation of the first `dims` features (spec 7)."""
-
-    def __init__(self, config: ModelConfig) -> None:
-        self.dims = config.rotary_dim
-        power = 2 * np.arange(self.dims // 2) / self.dims
-        # Periods taken in float64 and rounded once: `base` would drift with position.
-        self.periods = mx.array((config.rope_theta**power).astype(np.float32))
-
-    def __call__(self, x: mx.array, *, first: int, stride: int = 1) -> mx.array:
-        """Rotate [T, heads, D]; row t stands at `stride * (first + t)`."""
-        turned = mx.fast.rope(
-            x.swapaxes(0, 1)[None],
-            self.dims,
-            traditional=False,
-            base=None,
-            scale=float(stride),
-            offset=first,
-            freqs=self.periods,
-        )
-        return turned[0].swapaxes(0, 1)
 
 
 class Qsa:
@@ -78,7 +56,6 @@ class Qsa:
         )
         self.query_scale = weights.norm(f"{name}.indexer.q_layernorm.weight")
         self.key_scale = weights.norm(f"{name}.indexer.k_layernorm.weight")
-        self.rope = Rope(config)
         mx.eval(self.head_scale)
         self.parts = _parts(config, weights.dtype, options)
 
@@ -87,10 +64,10 @@ class Qsa:
     ) -> tuple[mx.array, tuple[Any, ...], Choice | None]:
         """Outputs [T, H] of rows [T, H], what is pending, what was chosen."""
         kv, blocks, tail = self.parts
-        q, k, v, gate, index_q, raw = self._project(x, window.start)
+        q, k, v, gate, index_q, raw = self._project(x, window)
         view, pending_kv = kv.run(committed[0], k, v)
         grouped, pending_tail = tail.run(committed[2], raw)
-        new_keys = self._block_keys(grouped, window.start // self.ratio)
+        new_keys = self._block_keys(grouped, window)
         keys, pending_blocks = blocks.run(committed[1], new_keys, start=window.start)
         choice = None
         if window.is_sparse:
@@ -103,37 +80,31 @@ class Qsa:
         y = self.out(gated.reshape(x.shape[0], -1))
         return y, (pending_kv, pending_blocks, pending_tail), choice
 
-    def _project(self, x: mx.array, start: int) -> tuple[mx.array, ...]:
+    def _project(self, x: mx.array, window: WindowRows) -> tuple[mx.array, ...]:
         count, both = x.shape[0], self.heads + self.kv_heads
         roped, gate, v, index_q, raw = mx.split(self.into(x), self.borders, axis=-1)
-        turned = self.rope(
-            rms_norm(
-                roped.reshape(count, both, self.dim), self.head_scale, eps=self.eps
-            ),
-            first=start,
-        )
-        index_q = rms_norm(
-            index_q.reshape(count, self.index_heads, self.index_dim),
-            self.query_scale,
-            eps=self.eps,
-        )
+        heads = roped.reshape(count, both, self.dim)
+        turned = rotate(rms_norm(heads, self.head_scale, eps=self.eps), window.angles)
+        q, k = mx.split(turned, [self.heads], axis=1)
+        index_heads = index_q.reshape(count, self.index_heads, self.index_dim)
+        index_q = rms_norm(index_heads, self.query_scale, eps=self.eps)
         return (
-            turned[:, : self.heads],
-            turned[:, self.heads :],
+            q,
+            k,
             v.reshape(count, self.kv_heads, self.dim),
             gate.reshape(count, self.heads, self.dim),
-            self.rope(index_q, first=start),
+            rotate(index_q, window.angles),
             raw,
         )
 
-    def _block_keys(self, grouped: mx.array, first_block: int) -> mx.array:
+    def _block_keys(self, grouped: mx.array, window: WindowRows) -> mx.array:
         """Pool, norm, rotate at the block's first cell; [blocks, D_I]."""
         if grouped.shape[0] == 0:
             return grouped[:, 0]
         # The mean is taken in float32 and rounded before the norm.
         pooled = grouped.astype(mx.float32).mean(axis=1).astype(grouped.dtype)
         normed = rms_norm(pooled, self.key_scale, eps=self.eps)[:, None]
-        return self.rope(normed, first=first_block, stride=self.ratio)[:, 0]
+        return rotate(normed, window.block_angles)[:, 0]
 
     def _choose(
         self, index_q: mx.array, keys: list[mx.array], window: WindowRows

@@ -55,18 +55,15 @@ class Weights:
         """A depthwise convolution (C, 1, K) as [K, C]."""
         return self._make(name, lambda: self.read(name)[:, 0, :].T.astype(self.dtype))
 
-    def linear(self, *names: str, divide: float = 1.0) -> Linear:
+    def linear(self, *names: str) -> Linear:
         """The linear maps `names` side by side: one product, outputs in that order.
 
         Args:
             names: weights of shape (out, in), with their `.weight`.
-            divide: a constant that the outputs are divided by.
         """
 
         def make() -> mx.array:
             stacked = mx.concatenate([self.read(n) for n in names])
-            if divide != 1.0:
-                stacked = stacked.astype(mx.float32) / divide
             return stacked.T.astype(self.dtype)
 
         return Linear(self._make("+".join(names), make))
