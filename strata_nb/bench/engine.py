@@ -1,7 +1,6 @@
 """`strata-nb bench engine`: windows of 1, 4 and 8 rows beside mlx-lm's model."""
 
 import argparse
-import itertools
 import json
 import statistics
 import subprocess
@@ -19,6 +18,8 @@ from strata_nb.files import write_text
 from strata_nb.model import Model, load
 
 ROWS = (1, 4, 8)
+WARM_UP = 5
+"""Windows that are not counted: the first ones build and load things."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,9 +54,9 @@ def _tokens(model: Model, count: int) -> list[int]:
     return [int(i) for i in found]
 
 
-def _ms(call: Callable[[], object]) -> float:
+def _ms(call: Callable[..., object], *args: Any) -> float:
     began = time.perf_counter()
-    call()
+    call(*args)
     return (time.perf_counter() - began) * 1e3
 
 
@@ -78,25 +79,23 @@ def _windows(
     peer = Peer(model.config)
     figures = {}
     for rows in ROWS:
-        mine, their = [], []
         engine = _after(model, ids[:context])
         cache = peer.cache_after(ids[:context])
-        steps = peer.generate(ids[:context], rounds + 8)
-        feed = itertools.cycle(ids[context : context + 64])
-        for round_ in range(rounds + 5):
-            block = list(itertools.islice(feed, rows))
-            ours = _ms(lambda block=block: _window(engine, block))  # type: ignore[misc]
-            theirs = _ms(
-                (lambda: next(steps))
-                if rows == 1
-                else (lambda block=block: peer.rows(block, cache))  # type: ignore[misc]
-            )
-            if round_ >= 5:  # the first rounds warm both up
-                mine.append(ours)
-                their.append(theirs)
-        figures[f"T={rows} ours ms"] = statistics.median(mine)
-        figures[f"T={rows} mlx-lm ms"] = statistics.median(their)
-        figures[f"T={rows} ratio"] = statistics.median(mine) / statistics.median(their)
+        steps = peer.generate(ids[:context], rounds + WARM_UP)
+        pairs = []
+        for round_ in range(rounds + WARM_UP):
+            block = [ids[(context + round_ + i) % len(ids)] for i in range(rows)]
+            mine = _ms(_window, engine, block)
+            if rows == 1:
+                pairs.append((mine, _ms(next, steps)))
+            else:
+                pairs.append((mine, _ms(peer.rows, block, cache)))
+        ours, theirs = (
+            statistics.median(x) for x in zip(*pairs[WARM_UP:], strict=True)
+        )
+        figures[f"T={rows} ours ms"] = ours
+        figures[f"T={rows} mlx-lm ms"] = theirs
+        figures[f"T={rows} ratio"] = ours / theirs
     return figures
 
 
@@ -113,23 +112,18 @@ def _commit_share(
 
 def _prefill(model: Model, ids: list[int]) -> dict[str, float]:
     """A prompt of 1,000 tokens in prompt windows against row by row."""
-    together = statistics.median(
-        _ms(lambda: _after(model, ids[:1000])) for _ in range(3)
-    )
+    together = statistics.median(_ms(_after, model, ids[:1000]) for _ in range(3))
     engine = model.engine()
-    alone = [_ms(lambda i=i: _window(engine, [i])) for i in ids[:1000]]  # type: ignore[misc]
-    return {"prefill 1000 ms": together, "prefill speed-up": sum(alone) / together}
+    alone = sum(_ms(_window, engine, [i]) for i in ids[:1000])
+    return {"prefill 1000 ms": together, "prefill speed-up": alone / together}
 
 
 def _long_context(model: Model, ids: list[int], *, rounds: int) -> dict[str, float]:
     """T = 1 at 4,000 cells against T = 1 at 200, in turn."""
     near, far = _after(model, ids[:200]), _after(model, ids[:4000])
-    pairs = [
-        (_ms(lambda i=i: _window(near, [i])), _ms(lambda i=i: _window(far, [i])))  # type: ignore[misc]
-        for i in ids[:rounds]
-    ]
-    slow = statistics.median(p[1] for p in pairs)
-    return {"T=1 at 4000 / 200": slow / statistics.median(p[0] for p in pairs)}
+    pairs = [(_ms(_window, near, [i]), _ms(_window, far, [i])) for i in ids[:rounds]]
+    short, long = (statistics.median(x) for x in zip(*pairs, strict=True))
+    return {"T=1 at 4000 / 200": long / short}
 
 
 def _memory_ratio(model: Model) -> float:

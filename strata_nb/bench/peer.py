@@ -24,7 +24,8 @@ class Peer:
         from mlx_lm.models.qwen3_next import Model, ModelArgs
 
         mx.random.seed(seed)
-        self.model: Any = Model(ModelArgs.from_dict(_arguments(config)))
+        arguments: Any = ModelArgs
+        self.model: Any = Model(arguments.from_dict(_arguments(config)))
         self.model.set_dtype(mx.float32)
         mx.eval(self.model.parameters())
         self._make_cache: Callable[[Any], Any] = make_prompt_cache
