@@ -93,7 +93,7 @@ def flat(columns: pl.Schema) -> dict[str, object]:
 def null_counts(frame: pl.DataFrame) -> dict[str, int]:
     """Nulls, by column, where a table in the file's schema must have none."""
     layers = frame["layers"]
-    inner = layers.filter(layers.list.len() > 0).explode().struct.unnest()
+    inner = layers.explode(empty_as_null=False).struct.unnest()
     counts = {"layers": layers.null_count()}
     counts |= {
         name: _nulls(frame[name])
@@ -111,5 +111,5 @@ def _nulls(series: pl.Series) -> int:
     """Nulls in a column, those inside its lists included."""
     count = series.null_count()
     if isinstance(series.dtype, pl.List):
-        count += series.filter(series.list.len() > 0).explode().null_count()
+        count += series.explode(empty_as_null=False, keep_nulls=False).null_count()
     return count

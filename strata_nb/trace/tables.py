@@ -58,7 +58,7 @@ def from_file_frame(frame: pl.DataFrame) -> list[WindowRecord]:
     lengths = frame["layers"].list.len().to_list()
     # Row by row `layers` would become Python dicts of lists: slow for long prompts.
     layers = frame["layers"]
-    flat = layers.filter(layers.list.len() > 0).explode().struct.unnest()
+    flat = layers.explode(empty_as_null=False).struct.unnest()
     rows = flat.drop("expert_ids").iter_rows(named=True)
     arrays = _arrays(flat["expert_ids"])
     windows = frame.drop("layers").iter_rows(named=True)
@@ -95,8 +95,7 @@ def _arrays(
 ) -> Iterator[np.ndarray[Any, np.dtype[np.int32]]]:
     """The lists of a column as arrays over one buffer."""
     lengths = lists.list.len()
-    # Without the filter an empty list would explode to one null.
-    values = lists.filter(lengths > 0).explode().to_numpy()
+    values = lists.explode(empty_as_null=False).to_numpy()
     for start, end in pairwise(accumulate(lengths, initial=0)):
         yield values[start:end]
 

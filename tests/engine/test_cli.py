@@ -34,6 +34,8 @@ def child(*arguments: str, **options: Any) -> "subprocess.Popen[str]":
         cwd=ROOT,
         text=True,
         stderr=subprocess.PIPE,
+        # Words wait in a buffer, as they do in a person's shell.
+        env={k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"},
         **options,
     )
 
@@ -260,7 +262,7 @@ def test_mistakes_are_one_line(
     none = tmp_path / "none.parquet"
     assert "none.parquet" in refusal(capsys, "trace", "show", none)
     assert "directory" in refusal(capsys, "trace", "show", tmp_path)
-    text = tmp_path / "text.parquet"
+    text = tmp_path / "two\nlines.parquet"
     text.write_text("no\ntrace\n" * 9)
     assert "whole Parquet file" in refusal(capsys, "trace", "compare", saved, text)
     said = refusal(capsys, "trace", "compare", saved, saved, "--ignore", "fald")

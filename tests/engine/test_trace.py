@@ -140,3 +140,17 @@ def test_frames_of_an_empty_trace_have_their_columns() -> None:
         {name: column.dtype for name, column in WINDOW_COLUMNS.items()}
     )
     assert Trace().layers_frame().schema == Trace([window()]).layers_frame().schema
+
+
+def test_times_are_floats_and_the_waits_lie_inside_them() -> None:
+    record = window(
+        run_ms=np.float32(4), expert_wait_ms=3, finish_ms=1, commit_ms=2, fold_ms=2
+    )
+    assert {type(record.run_ms), type(record.expert_wait_ms)} == {float}
+    assert record.total_ms == 7.0
+
+
+def test_a_trace_forgets_its_last_windows() -> None:
+    trace = Trace([window(position=i) for i in range(4)])
+    trace.truncate(2)
+    assert [record.position for record in trace] == [0, 1]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strata_nb import trace as record_room
@@ -93,6 +93,8 @@ def windows(draw: st.DrawFn) -> WindowRecord:
     )
 
 
+# No deadline: a busy machine is no error.
+@settings(deadline=None)
 @given(st.lists(windows(), max_size=4))
 def test_any_trace_survives_its_file(records: list[WindowRecord]) -> None:
     frame = record_room.tables.to_file_frame(records)
