@@ -142,6 +142,14 @@ def test_levels_that_disagree_about_the_tied_head(tmp_path: Path) -> None:
     refused(folder, "text_config: `tie_word_embeddings` wants the outer level's `True`")
 
 
+def test_a_quantised_multimodal_checkpoint(tmp_path: Path) -> None:
+    folder = write(tmp_path, nested_config=True)
+    outer = json.loads((folder / "config.json").read_text())
+    outer["quantization_config"] = {"quant_method": "fp8"}
+    (folder / "config.json").write_text(json.dumps(outer))
+    refused(folder, "`quantization_config` announces quantised weights, wanted float32")
+
+
 @pytest.mark.parametrize(
     ("name", "text", "match"),
     [

@@ -247,6 +247,12 @@ def test_rows_keep_the_shape_asked_for(tmp_path: Path) -> None:
     assert got.rows(np.empty((0, 8), np.int64)).shape == (0, 8, 4)
 
 
+def test_rows_in_any_order_with_gaps_and_repeats(tmp_path: Path) -> None:
+    got, want = table(tmp_path, ple_parts=[700, 20, 1200])
+    rows = np.array([[705, 703, 701, 699], [1, 4, 4, 2], [1919, 0, 719, 720]])
+    np.testing.assert_array_equal(got.rows(rows), want[rows])
+
+
 @pytest.mark.parametrize("row", [-1, 1920])
 def test_a_row_outside_the_table_is_refused(tmp_path: Path, row: int) -> None:
     got, _ = table(tmp_path)
