@@ -86,6 +86,11 @@ class HandDrafts(StrataWidget):
         return f"HandDrafts({self._status()})"
 
     @property
+    def engine(self) -> Any:
+        """The engine that is shown."""
+        return self._engine
+
+    @property
     def root(self) -> int | None:
         """The token that the next window starts with."""
         root = self._engine.root
