@@ -7,9 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import SupportsIndex
+from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from strata_nb.accept import accept_greedy
 from strata_nb.backend import Backend
@@ -27,6 +28,9 @@ from strata_nb.errors import (
 from strata_nb.state import SavedState, digests, load_state, save_state
 from strata_nb.trace import Leaf, Trace, WindowRecord, window_record
 from strata_nb.window import CommitReport, Committed, Result, Window
+
+Tokens: TypeAlias = Sequence[SupportsIndex] | npt.NDArray[np.integer[Any]]
+"""Token ids, T of them."""
 
 MAX_ROWS = 8
 """Rows of a window that predicts."""
@@ -86,7 +90,7 @@ class Engine:
 
     def prefill(
         self,
-        ids: Sequence[SupportsIndex],
+        ids: Tokens,
         *,
         chunk: int = PROMPT_ROWS,
         progress: Callable[[int, int], None] | None = None,
@@ -126,7 +130,7 @@ class Engine:
 
     def run(
         self,
-        ids: Sequence[SupportsIndex],
+        ids: Tokens,
         *,
         head: bool = True,
         drafter: str = "none",
@@ -403,7 +407,7 @@ class Engine:
         finally:
             self._lock.release()
 
-    def _checked_ids(self, ids: Sequence[SupportsIndex]) -> tuple[int, ...]:
+    def _checked_ids(self, ids: Tokens) -> tuple[int, ...]:
         if isinstance(ids, str):
             raise TypeError("wanted token ids, got text; use `model.encode(text)`")
         if len(ids) == 0:

@@ -1,6 +1,7 @@
 """Greedy acceptance by hand: mismatches, stop ids and limits."""
 
 import pytest
+
 from strata_nb.accept import Accepted, accept_greedy
 
 A, B, C, D, E, F, EOS, X = range(8)

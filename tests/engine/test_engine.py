@@ -92,7 +92,8 @@ def test_the_natural_keep_is_the_right_drafts_and_the_root(small: Model) -> None
 def wrong_order(engine: Engine, other: Engine) -> list[tuple[Any, type, str]]:
     """Each wrong call, the error it wants, and a piece of its message."""
     window = engine.run([1, 2])
-    finish, commit, abort = engine.finish, engine.commit, engine.abort
+    finish, abort = engine.finish, engine.abort
+    commit: Any = engine.commit
     foreign = other.run([1])
     return [
         (lambda: engine.run([1]), WindowOpenError, "run while window .* is open"),
@@ -274,7 +275,7 @@ def test_a_second_thread_is_refused(engine: Engine) -> None:
             assert go_on.wait(30)
             return backend.run(*args, **options)
 
-    engine.backend = Slow()  # type: ignore[assignment]
+    engine.backend = Slow()
     worker = threading.Thread(target=engine.run, args=([1, 2],))
     worker.start()
     assert inside.wait(30)
@@ -319,7 +320,7 @@ def test_not_a_number_is_an_error(small: Model) -> None:
         def greedy(self, logits: Any) -> tuple[Sequence[int], bool]:
             return backend.greedy(logits * float("nan"))
 
-    engine.backend = Broken()  # type: ignore[assignment]
+    engine.backend = Broken()
     window = engine.run([1, 2])
     with pytest.raises(NotFiniteError, match="NaN or infinite; `abort` it"):
         engine.finish(window)

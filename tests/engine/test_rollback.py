@@ -3,9 +3,10 @@
 import itertools
 
 import pytest
-from helpers import after, assert_same, greedy, prompt, serial, step
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from helpers import after, assert_same, greedy, prompt, serial, step
 from strata_nb import Model
 from strata_nb.engine import Engine
 
