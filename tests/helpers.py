@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import mlx.core as mx
 import numpy as np
+
 import strata_nb
 from strata_nb.engine import Engine
 

@@ -1,4 +1,4 @@
-"""`HandDrafts` on a page: typed drafts, clicks, keys, charts."""
+"""`HandDrafts` on a page: typed drafts, clicks, keys, charts, hostile text."""
 
 from pathlib import Path
 
@@ -21,48 +21,191 @@ hands
 
 
 def status(page: Page) -> Locator:
-    return page.locator(".strata-status")
+    return page.locator(".strata-status").first
 
 
-def verb(page: Page, name: str) -> Locator:
-    return page.get_by_role("button", name=name, exact=True)
+def phase(page: Page, name: str) -> None:
+    """Wait for Python's echo; what the page did by itself proves nothing."""
+    expect(status(page)).to_have_attribute("data-phase", name, timeout=20_000)
 
 
-def drawn(page: Page, chart: str) -> Locator:
-    """Return a chart that has been mounted, by the class of its place."""
-    found = page.locator(f".strata-{chart} .strata-chart")
-    expect(found).to_have_attribute("data-state", "ready", timeout=20_000)
+def button(page: Page, name: str) -> Locator:
+    return page.get_by_role("button", name=name, exact=True).first
+
+
+def draft(page: Page) -> Locator:
+    return page.get_by_label("Draft", exact=True).first
+
+
+def chart(page: Page, name: str) -> Locator:
+    """Return a chart that is drawn."""
+    found = page.locator(f".strata-{name} .strata-chart").first
+    expect(found).to_have_attribute("data-state", "ready", timeout=30_000)
     return found
 
 
-def bars(chart: Locator) -> list[str]:
-    marks = chart.locator("path[aria-roledescription=bar]")
-    return [str(mark.get_attribute("aria-label")) for mark in marks.all()]
+def bars(drawn: Locator) -> Locator:
+    return drawn.locator("path[aria-roledescription=bar]")
+
+
+def labels(drawn: Locator) -> list[str]:
+    return [str(bar.get_attribute("aria-label")) for bar in bars(drawn).all()]
 
 
 def test_type_run_finish_keep_commit(open_notebook: OpenNotebook) -> None:
-    page = open_notebook("fake.ipynb", cells=[FAKE]).page
-    windows, union = drawn(page, "windows"), drawn(page, "union")
-    assert bars(windows) == bars(union) == []
+    notebook = open_notebook("fake.ipynb", cells=[FAKE])
+    page = notebook.page
+    windows, union = chart(page, "windows"), chart(page, "union")
+    expect(windows).to_contain_text("Commit a window with drafts")
+    assert labels(windows) == labels(union) == []
 
-    page.get_by_label("Draft", exact=True).fill("):\n    return * 2")
-    expect(page.locator(".strata-preview")).to_contain_text("4 drafts:")
-    verb(page, "Run").click()
-    expect(status(page)).to_have_attribute("data-phase", "run")
-    verb(page, "Finish").click()
-    expect(status(page)).to_have_attribute("data-phase", "finished")
-    rows = page.locator(".strata-rows tbody tr")
-    expect(rows.locator(".strata-verdict")).to_have_text(
+    draft(page).fill("):\n    return * 2")
+    preview = page.locator(".strata-preview")
+    expect(preview).to_contain_text("4 drafts:")
+    expect(preview.locator(".strata-chip")).to_have_text(
+        ["):", "↵", "····return", "·*·2"]
+    )
+    button(page, "Run").click()
+    phase(page, "run")
+    expect(bars(union)).not_to_have_count(0)
+    button(page, "Finish").click()
+    phase(page, "finished")
+    expect(page.locator(".strata-verdict")).to_have_text(
         ["root", "accepted", "accepted", "accepted", "first mismatch"]
     )
     slider = page.get_by_label("Keep rows")
     expect(slider).to_have_value("4")
     slider.focus()
+    # At once, with no wait for an echo: the click brings the slider's value along.
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowLeft")
-    verb(page, "Commit").click()
-    expect(status(page)).to_have_attribute("data-phase", "committed")
+    button(page, "Commit").click()
+    phase(page, "committed")
     expect(status(page)).to_have_attribute("data-keep", "2")
     expect(status(page)).to_have_attribute("data-position", "4")
-    expect(windows.locator("path[aria-roledescription=bar]")).not_to_have_count(0)
-    expect(union.locator("path[aria-roledescription=bar]")).not_to_have_count(0)
+    expect(windows).not_to_contain_text("Commit a window with drafts")
+    assert "window: 1; drafts (count): 1; verdict: accepted" in labels(windows)[0]
+    assert notebook.in_kernel("print(hands.engine.trace[-1].keep)") == "2"
+
+    page.reload()
+    phase(page, "committed")
+    expect(bars(chart(page, "windows"))).not_to_have_count(0)
+
+
+def test_errors_are_words_and_change_nothing(open_notebook: OpenNotebook) -> None:
+    notebook = open_notebook("errors.ipynb", cells=[FAKE])
+    page = notebook.page
+    message = page.get_by_role("alert")
+    draft(page).fill("#1 #2 #3 #4 #5 #6 #7 #8")
+    button(page, "Run").click()
+    expect(message).to_contain_text("a window has 8 rows at most, got 9")
+    phase(page, "ready")
+    draft(page).fill(" x")
+    button(page, "Run").click()
+    phase(page, "run")
+    expect(button(page, "Run")).to_be_disabled()
+    button(page, "Finish").click()
+    phase(page, "finished")
+    expect(page.get_by_label("Keep rows")).to_have_attribute("max", "1")
+    page.get_by_label("force more").check()
+    expect(page.get_by_label("Keep rows")).to_have_attribute("max", "2")
+    button(page, "Abort").click()
+    phase(page, "aborted")
+    expect(status(page)).to_have_attribute("data-position", "2")
+    expect(page.locator(".strata-rows")).to_have_count(0)
+    button(page, "Fill in the model's own").click()
+    expect(draft(page)).to_have_value("):\n    return")
+
+
+def test_hostile_text_is_shown_as_text(open_notebook: OpenNotebook) -> None:
+    page = open_notebook("hostile.ipynb", cells=[FAKE]).page
+    hostile = '<img src=x onerror="window.hacked=1">'
+    # First as a draft, then, kept by force, in the committed text.
+    draft(page).fill(hostile + hostile)
+    button(page, "Run").click()
+    phase(page, "run")
+    shown = hostile.replace(" ", "·")
+    expect(page.locator(".strata-rows tbody td:nth-child(2)").nth(1)).to_contain_text(
+        shown
+    )
+    button(page, "Finish").click()
+    phase(page, "finished")
+    page.get_by_label("force more").check()
+    page.get_by_label("Keep rows").focus()
+    page.keyboard.press("End")
+    button(page, "Commit").click()
+    phase(page, "committed")
+    expect(page.locator(".strata-text")).to_contain_text(shown)
+    # And in an error, which quotes what was typed.
+    draft(page).fill("<script>window.hacked=1</script>")
+    button(page, "Run").click()
+    expect(page.get_by_role("alert")).to_contain_text(
+        "<script>window.hacked=1</script>"
+    )
+    expect(page.locator(".strata-hand :is(img, script, b)")).to_have_count(0)
+    assert page.evaluate("() => window.hacked") is None
+
+
+def test_the_keyboard_is_the_widget_s(open_notebook: OpenNotebook) -> None:
+    notebook = open_notebook("keys.ipynb", cells=[FAKE, "1"])
+    page = notebook.page
+    chart(page, "union")
+    draft(page).focus()
+    order = []
+    for _ in range(5):
+        page.keyboard.press("Tab")
+        order.append(page.evaluate("() => document.activeElement.textContent"))
+    assert order[:3] == ["Fill in the model's own", "Fill in one wrong", "Run"]
+
+    draft(page).fill("):")
+    # Enter on a focused button; the button goes off, and the focus moves on with it.
+    button(page, "Run").focus()
+    page.keyboard.press("Enter")
+    phase(page, "run")
+    expect(button(page, "Finish")).to_be_focused()
+    page.keyboard.press("Space")
+    phase(page, "finished")
+    controls = (
+        button(page, "Commit"),
+        page.get_by_label("Keep rows"),
+        page.get_by_label("force more"),
+        draft(page),
+        page.locator(".strata-text"),
+        page.locator(".strata-union .strata-chart"),
+    )
+    for control in controls:
+        control.focus()
+        for key in ("b", "a", "d", "d", "x"):
+            page.keyboard.press(key)
+    assert notebook.cells() == 2
+    assert draft(page).input_value() == "):baddx"
+
+    draft(page).fill("):")
+    page.keyboard.press("Control+Enter")
+    phase(page, "finished")  # a window is open: Run is off, and so is its key
+    button(page, "Abort").click()
+    phase(page, "aborted")
+    draft(page).press("Control+Enter")
+    phase(page, "run")
+
+
+def test_every_control_has_a_name(open_notebook: OpenNotebook) -> None:
+    page = open_notebook("names.ipynb", cells=[FAKE]).page
+    chart(page, "union")
+    named = page.locator(".strata-hand").aria_snapshot()
+    for role_and_name in (
+        'group "Drafts typed by hand"',
+        'region "Committed text, then the root"',
+        'textbox "Draft"',
+        'button "Run"',
+        'button "Finish"',
+        'slider "Keep rows"',
+        'checkbox "force more"',
+        'button "Commit"',
+        'button "Abort"',
+        "status: ready, position 2",
+    ):
+        assert role_and_name in named
+    described = page.locator(".strata-hand [role=graphics-document]")
+    assert all(d.get_attribute("aria-label") for d in described.all())
+    assert described.count() == 3

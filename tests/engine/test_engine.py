@@ -1,7 +1,6 @@
 """The transaction: order of the verbs, their errors, and that nothing changes."""
 
 import threading
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -227,7 +226,7 @@ def test_an_exception_inside_a_verb_changes_nothing(
     engine: Engine, verb: str, error: BaseException
 ) -> None:
     before = engine.digests()
-    backend = engine.backend = Interrupting(engine.backend, verb, error)  # type: ignore[assignment]
+    backend = engine.backend = Interrupting(engine.backend, verb, error)
     with pytest.raises(type(error)):
         step(engine, [1, 2, 3], keep=2)
     assert engine.digests() == before
@@ -317,7 +316,7 @@ def test_not_a_number_is_an_error(small: Model) -> None:
         def __getattr__(self, name: str) -> Any:
             return getattr(backend, name)
 
-        def greedy(self, logits: Any) -> tuple[Sequence[int], bool]:
+        def greedy(self, logits: Any) -> tuple[list[int], bool]:
             return backend.greedy(logits * float("nan"))
 
     engine.backend = Broken()
