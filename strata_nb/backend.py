@@ -9,6 +9,24 @@ from strata_nb.packs import ModelConfig
 from strata_nb.trace import LayerDecisions, Leaf
 
 
+class Text(Protocol):
+    """What knows the text of tokens: the model an engine was made of."""
+
+    @property
+    def name(self) -> str:
+        """Of the checkpoint."""
+
+    @property
+    def stop_ids(self) -> tuple[int, ...]:
+        """Tokens that end a text."""
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of `text`."""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of `ids`."""
+
+
 class Forward(Protocol):
     """The results of one window, already evaluated."""
 
@@ -19,6 +37,9 @@ class Forward(Protocol):
     @property
     def pending(self) -> Any:
         """What a commit of any prefix needs; opaque."""
+
+    def greedy(self) -> tuple[list[int], bool]:
+        """The best token of each row (the lowest on a tie); whether all are finite."""
 
     def layers(self) -> tuple[LayerDecisions, ...]:
         """What each layer chose."""
@@ -45,9 +66,6 @@ class Backend(Protocol):
 
     def settle(self, state: Any) -> Any:
         """The same state with no fold pending."""
-
-    def greedy(self, logits: Any) -> tuple[list[int], bool]:
-        """The best token of each row (the lowest on a tie); whether all are finite."""
 
     def leaves(self, state: Any) -> dict[Leaf, np.ndarray]:
         """Live cells of every part."""

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from strata_nb.accept import accept_greedy
-from strata_nb.backend import Backend
+from strata_nb.backend import Backend, Text
 from strata_nb.errors import (
     AlreadyFinishedError,
     ContextLimitError,
@@ -51,6 +51,7 @@ class Engine:
         options: how the state is kept, for records and saved files.
         provenance: what the trace says of its origin.
         start: where to begin, an empty sequence when not given.
+        model: what knows the text of tokens; the engine itself never asks it.
     """
 
     def __init__(
@@ -61,8 +62,10 @@ class Engine:
         options: dict[str, str | bool],
         provenance: dict[str, object] | None = None,
         start: Committed | None = None,
+        model: Text | None = None,
     ) -> None:
         self.backend = backend
+        self.model = model
         self.context = context
         self.options = options
         self.trace = Trace(provenance=provenance)
@@ -225,7 +228,7 @@ class Engine:
     def _choose(
         self, window: Window, stop_ids: Collection[int], tokens_left: int | None
     ) -> Result:
-        predictions, finite = self.backend.greedy(window.forward.logits)
+        predictions, finite = window.forward.greedy()
         if not finite:
             raise NotFiniteError(
                 f"{_named(window)} has logits that are NaN or infinite; `abort` it. "
@@ -316,6 +319,7 @@ class Engine:
                 options=self.options,
                 provenance=self.trace.provenance,
                 start=self._now,
+                model=self.model,
             )
 
     def leaves(self) -> dict[Leaf, np.ndarray]:

@@ -134,6 +134,7 @@ class Model:
             context=limit,
             options=shown,
             provenance=self._provenance(shown, limit),
+            model=self,
         )
 
     def _backend(self, options: EngineOptions) -> Backend:

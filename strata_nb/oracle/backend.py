@@ -37,6 +37,11 @@ class Forward:
     pending: Pending = field(repr=False)
     _decisions: list[list[Decision]] = field(repr=False)  # [T][L]
 
+    def greedy(self) -> tuple[list[int], bool]:
+        """Argmax of each row, lowest index on ties; whether all logits are finite."""
+        assert self.logits is not None
+        return best_tokens(self.logits)
+
     def layers(self) -> tuple[LayerDecisions, ...]:
         """The decisions of each layer over the rows of the window.
 
@@ -46,6 +51,12 @@ class Forward:
         by_layer = zip(*self._decisions, strict=True)
         by_field = (zip(*rows, strict=True) for rows in by_layer)
         return tuple(LayerDecisions(*map(_stacked, fields)) for fields in by_field)
+
+
+def best_tokens(logits: npt.ArrayLike) -> tuple[list[int], bool]:
+    """Argmax of each row of logits [T, V], lowest index on ties; all finite?"""
+    rows = np.asarray(logits, dtype=np.float64)
+    return rows.argmax(axis=-1).tolist(), bool(np.isfinite(rows).all())
 
 
 def _stacked(rows: Sequence[Any]) -> Any:
@@ -164,11 +175,6 @@ class OracleBackend:
     def settle(self, state: State) -> State:
         """The same state: nothing here is left to fold."""
         return state
-
-    def greedy(self, logits: npt.ArrayLike) -> tuple[list[int], bool]:
-        """Argmax of each row of logits [T, V], lowest index on ties; all finite?"""
-        rows = np.asarray(logits, dtype=np.float64)
-        return rows.argmax(axis=-1).tolist(), bool(np.isfinite(rows).all())
 
     def leaves(self, state: State) -> dict[Leaf, npt.NDArray[Any]]:
         """Copies of the live arrays of `state`."""

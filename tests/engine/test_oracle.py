@@ -12,6 +12,7 @@ from tokenizers import Tokenizer
 import tiny
 from strata_nb.errors import KeepError, SavedStateError, TransactionError
 from strata_nb.oracle import OracleBackend
+from strata_nb.oracle.backend import best_tokens
 from strata_nb.oracle.blocks import visible
 from strata_nb.oracle.states import State
 from strata_nb.packs import open_checkpoint
@@ -216,8 +217,8 @@ def test_sparse_attention_is_dense_until_the_budget_is_full(
 
 
 def test_greedy_takes_the_lowest_of_equal_logits(small: OracleBackend) -> None:
-    assert small.greedy([[0, 2, 2], [1, 1, 1]]) == ([1, 0], True)
-    assert small.greedy([[0, np.inf, 2]]) == ([1], False)
+    assert best_tokens([[0, 2, 2], [1, 1, 1]]) == ([1, 0], True)
+    assert best_tokens([[0, np.inf, 2]]) == ([1], False)
 
 
 # ---------------------------------------------------------------- leaves
@@ -275,7 +276,7 @@ def test_a_nan_reaches_the_logits(small: OracleBackend, part: str) -> None:
             array[-1] = np.nan
     forward = small.run(small.from_leaves(leaves, position=23), [1], head=True)
     assert forward.logits is not None
-    assert small.greedy(forward.logits)[1] is False
+    assert best_tokens(forward.logits)[1] is False
 
 
 # ---------------------------------------------------------------- the bundled model

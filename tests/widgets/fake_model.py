@@ -40,6 +40,10 @@ class FakeForward:
     pending: State
     start: int
 
+    def greedy(self) -> tuple[list[int], bool]:
+        found = [int(i) for i in self.logits.argmax(-1)]
+        return found, bool(np.isfinite(self.logits).all())
+
     def layers(self) -> tuple[LayerDecisions, ...]:
         """Experts that depend on token, cell and layer."""
         return tuple(
@@ -95,9 +99,6 @@ class FakeBackend:
 
     def settle(self, state: State) -> State:
         return state
-
-    def greedy(self, logits: Any) -> tuple[list[int], bool]:
-        return [int(i) for i in logits.argmax(-1)], bool(np.isfinite(logits).all())
 
     def leaves(self, state: State) -> dict[Leaf, np.ndarray]:
         return {Leaf("ple_tokens", None, "ids"): np.array(state, dtype=np.int64)}

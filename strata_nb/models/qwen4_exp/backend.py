@@ -27,13 +27,28 @@ class State:
 
 
 @dataclass(frozen=True)
+class Pending:
+    """What a commit needs."""
+
+    rows: tuple[Any, ...]  # one value a part
+    whole: State | None  # after all rows, where no other commit is possible
+
+
+@dataclass(frozen=True)
 class Forward:
     """A window's results; nothing committed knows of them."""
 
     logits: mx.array | None  # [T, V]
-    pending: tuple[Any, ...]
+    best: tuple[mx.array, mx.array] | None  # tokens [T], whether all are finite
+    pending: "Pending"
     decisions: tuple[Decisions, ...]
     complete: np.ndarray  # complete blocks of each row, [T]
+
+    def greedy(self) -> tuple[list[int], bool]:
+        """The best token of each row, the lowest on a tie; whether all are finite."""
+        assert self.best is not None
+        tokens, finite = self.best
+        return [int(i) for i in np.array(tokens)], bool(finite.item())
 
     def layers(self) -> tuple[LayerDecisions, ...]:
         """What each layer chose, on the host."""
@@ -125,9 +140,14 @@ class Qwen4Exp:
             pending = (*pending, *more)
             decisions.append(decided)
         logits = self.lm_head(self.mixer(h)[0]) if head else None
-        forward = Forward(logits, pending, tuple(decisions), window.complete)
-        evaluate(forward.logits, forward.pending, forward.decisions)
-        return forward
+        best = None if logits is None else best_tokens(logits)
+        # Where all rows are kept in any case, one evaluation serves run and commit.
+        sure = not head or len(ids) == 1
+        whole = self._committed(state, pending, len(ids)) if sure else None
+        evaluate(logits, best, pending, decisions, whole)
+        return Forward(
+            logits, best, Pending(pending, whole), tuple(decisions), window.complete
+        )
 
     def _read_tokens(
         self, state: State, ids: Sequence[int]
@@ -138,15 +158,21 @@ class Qwen4Exp:
         context, pending = self.tokens.run(state.values[0], ids)
         return state.values[1:], (pending,), context
 
-    def commit(self, state: State, pending: tuple[Any, ...], keep: int) -> State:
+    def commit(self, state: State, pending: Pending, keep: int) -> State:
         """The state after the first `keep` rows; the old one stays as it is."""
+        if pending.whole is not None:
+            return pending.whole
+        committed = self._committed(state, pending.rows, keep)
+        evaluate(committed)
+        return committed
+
+    def _committed(self, state: State, pending: tuple[Any, ...], keep: int) -> State:
         values = tuple(
             part.commit(committed, rows, keep=keep)
             for (part, _), committed, rows in zip(
                 self.slots, state.values, pending, strict=True
             )
         )
-        evaluate(values)
         return State(state.n + keep, values)
 
     def settle(self, state: State) -> State:
@@ -157,13 +183,6 @@ class Qwen4Exp:
         )
         evaluate(values)
         return State(state.n, values)
-
-    def greedy(self, logits: mx.array) -> tuple[list[int], bool]:
-        """The best token of each row, the lowest on a tie; whether all are finite."""
-        best = mx.argmax(logits, axis=-1)
-        finite = mx.isfinite(logits).all()
-        mx.eval(best, finite)
-        return [int(i) for i in np.array(best)], bool(finite.item())
 
     def leaves(self, state: State) -> dict[Leaf, np.ndarray]:
         """Live cells of every part, as NumPy copies."""
@@ -201,6 +220,11 @@ class Qwen4Exp:
         )
         evaluate(values)
         return State(position, values)
+
+
+def best_tokens(logits: mx.array) -> tuple[mx.array, mx.array]:
+    """Argmax of each row [T, V], the lowest index on a tie; whether all are finite."""
+    return mx.argmax(logits, axis=-1), mx.isfinite(logits).all()
 
 
 def evaluate(*values: Any) -> None:
