@@ -220,8 +220,10 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
 def _bench_engine(args: argparse.Namespace) -> int:
     from strata_nb.bench import engine
 
-    code: int | None = engine.main(args.rest)
-    return code or 0
+    # Its options are read here and not with all others, which would import it.
+    parser = argparse.ArgumentParser(prog="strata-nb bench engine")
+    engine.add_arguments(parser)
+    return engine.main(parser.parse_args(args.rest))
 
 
 if __name__ == "__main__":

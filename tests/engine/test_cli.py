@@ -1,17 +1,18 @@
 """The command: what it prints, its exit codes, and that mistakes are one line."""
 
+import argparse
 import csv
 import json
 import os
 import subprocess
 import sys
-import types
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from strata_nb import cli, doctor, lab
+from strata_nb.bench import engine as bench
 from strata_nb.trace import Trace
 from trace_samples import measured_window, plain, prompt_window, window
 
@@ -307,14 +308,24 @@ def test_ctrl_c_ends_quietly(
 # ------------------------------------------------------------------ the others
 
 
-def test_a_benchmark_gets_its_own_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[list[str]] = []
-    fake = types.ModuleType("strata_nb.bench.engine")
-    fake.main = lambda args: seen.append(args) or 3  # type: ignore[attr-defined,func-returns-value]
-    monkeypatch.setitem(sys.modules, "strata_nb.bench.engine", fake)
-    monkeypatch.setattr("strata_nb.bench.engine", fake, raising=False)
-    assert cli.main(["bench", "engine", "--rows", "4", "--help", "x"]) == 3
-    assert seen == [["--rows", "4", "--help", "x"]]
+def test_a_benchmark_reads_its_own_options(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[argparse.Namespace] = []
+
+    def main(args: argparse.Namespace) -> int:
+        seen.append(args)
+        return 3
+
+    monkeypatch.setattr(bench, "main", main)
+    assert cli.main(["bench", "engine", "--rounds", "4"]) == 3
+    assert (seen[0].rounds, seen[0].model) == (4, "strata-tiny")
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["bench", "engine", "--help"])
+    assert "usage: strata-nb bench engine [-h] [--model" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["bench", "engine", "--nonsense"])
+    assert len(seen) == 1
 
 
 def test_lab_hands_its_options_on(monkeypatch: pytest.MonkeyPatch) -> None:
