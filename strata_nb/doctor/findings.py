@@ -127,10 +127,18 @@ def _unfit(requirements: list[str] | None) -> Iterator[Finding]:
 
 
 def _failures(trials: list[Trial]) -> Iterator[Finding]:
-    remedy = "send what `strata-nb doctor --report FILE` writes with a bug report"
+    """One finding a reason: what stops MLX stops all that is tried with it."""
+    reasons: dict[str, list[str]] = {}
     for trial in trials:
         if trial.state == "failed":
-            yield Finding(f"{trial.what} failed: {trial.why}", remedy)
+            reasons.setdefault(trial.why, []).append(trial.what)
+    for why, names in reasons.items():
+        remedy = "send what `strata-nb doctor --report FILE` writes with a bug report"
+        if why.startswith(("ImportError", "ModuleNotFoundError")):
+            remedy = (
+                "pip install --force-reinstall mlx and its back end; else " + remedy
+            )
+        yield Finding(f"{', '.join(names)} failed: {why}", remedy)
 
 
 def _tools() -> Iterator[Finding]:

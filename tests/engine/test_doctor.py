@@ -128,8 +128,21 @@ def test_an_exception_of_mlx_is_reported(
     assert device == {}
     assert tried[0] == Trial("CPU", "failed", "ImportError: libmlx.so: cannot open")
     assert len(tried) == 4
-    found = findings.diagnose(PRESENT, tried)
-    assert "CPU failed: ImportError: libmlx.so: cannot open" in [f.what for f in found]
+    (one,) = findings._failures(tried)
+    assert one.what.startswith("CPU, CUDA, Metal")
+    assert one.what.endswith("failed: ImportError: libmlx.so: cannot open")
+    assert one.remedy.startswith("pip install --force-reinstall mlx")
+
+
+def test_failures_of_different_reasons_stay_apart() -> None:
+    tried = [
+        Trial("A", "failed", "x"),
+        Trial("B", "ran here"),
+        Trial("C", "failed", "y"),
+    ]
+    assert [f.what for f in findings.diagnose({**PRESENT, "mlx-cpu": "1"}, tried)][
+        :2
+    ] == ["A failed: x", "C failed: y"]
 
 
 def test_a_crash_of_mlx_is_reported(
