@@ -21,9 +21,14 @@ test: .venv/.test
 	$(PY) -m pytest -q
 
 # Recomputes the golden vectors with PyTorch and transformers, in an environment of its own.
-parity: .venv/.test
-	$(PY) -m pip install -q --group parity -c constraints.txt
-	$(PY) -m tests.vectors.parity --check
+.venv-parity/.parity: pyproject.toml constraints.txt
+	test -x .venv-parity/bin/python || python3 -m venv --without-pip .venv-parity
+	python3 -m pip --python .venv-parity/bin/python install -q -U pip
+	.venv-parity/bin/python -m pip install -q -e '.[cpu]' --group parity -c constraints.txt
+	touch $@
+
+parity: .venv-parity/.parity
+	PYTHONPATH=tests .venv-parity/bin/python -m vectors.parity --check
 
 bench: .venv/.lab
 	$(PY) -m pip install -q -e '.[bench]' -c constraints.txt

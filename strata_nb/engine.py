@@ -1,39 +1,28 @@
 """The transaction: what a window is, and the order of run, finish, commit, abort."""
 
 import contextlib
-import operator
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
-from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from strata_nb import refusals
 from strata_nb.accept import accept_greedy
 from strata_nb.backend import Backend, Text
 from strata_nb.errors import (
     AlreadyFinishedError,
     ContextLimitError,
     EngineBusyError,
-    ForeignWindowError,
-    KeepError,
     NotFinishedError,
     NotFiniteError,
-    WindowClosedError,
-    WindowOpenError,
 )
+from strata_nb.refusals import Tokens
 from strata_nb.state import SavedState, digests, load_state, save_state
-from strata_nb.trace import Leaf, Trace, WindowRecord, window_record
-from strata_nb.window import CommitReport, Committed, Result, Window
-
-Tokens: TypeAlias = Sequence[SupportsIndex] | npt.NDArray[np.integer[Any]]
-"""Token ids, T of them."""
-
-MAX_ROWS = 8
-"""Rows of a window that predicts."""
+from strata_nb.trace import Leaf, Trace
+from strata_nb.window import CommitReport, Committed, Result, Window, recorded
 
 PROMPT_ROWS = 256
 """Rows of a prompt window unless the caller asks for others."""
@@ -77,6 +66,10 @@ class Engine:
         return f"Engine({self.backend.name!r}, position={self.position})"
 
     @property
+    def _vocabulary(self) -> int:
+        return self.backend.config.vocab_size
+
+    @property
     def position(self) -> int:
         """Committed cells; the cell of the next window's row 0."""
         return self.backend.position(self._now.state)
@@ -113,10 +106,10 @@ class Engine:
             ContextLimitError: the prompt does not fit; nothing has changed.
             ValueError: a token or `chunk` is out of range; nothing has changed.
         """
-        tokens = self._checked_ids(ids) if len(ids) else ()
+        tokens = refusals.tokens(ids, vocabulary=self._vocabulary) if len(ids) else ()
         if chunk < 1:
             raise ValueError(f"`chunk` is {chunk}, wanted 1 or more rows")
-        self._check_room(len(tokens))
+        refusals.room(len(tokens), self.position, self.context)
         before, recorded = self._now, len(self.trace)
         try:
             for at in range(0, len(tokens), chunk):
@@ -156,15 +149,12 @@ class Engine:
             ValueError: no rows, too many, or a token outside the vocabulary.
             EngineBusyError: another thread is inside a verb.
         """
-        tokens = self._checked_ids(ids)
-        if head and len(tokens) > MAX_ROWS:
-            raise ValueError(
-                f"a window has {MAX_ROWS} rows at most, got {len(tokens)}; cut the "
-                f"drafts to {MAX_ROWS - 1}, or use `prefill` for a prompt"
-            )
+        tokens = refusals.tokens(ids, vocabulary=self._vocabulary)
+        if head:
+            refusals.width(len(tokens))
         with self._verb():
-            self._check_none_open("run")
-            self._check_room(len(tokens))
+            refusals.open_window(self._now.window, "run")
+            refusals.room(len(tokens), self.position, self.context)
             before = self._now
             try:
                 began = time.perf_counter()
@@ -209,11 +199,11 @@ class Engine:
             ValueError: `tokens_left` is below 1.
         """
         with self._verb():
-            self._check_owned(window, "finish")
+            refusals.not_ours(self, window, "finish")
             if window.phase == "finished":
                 raise AlreadyFinishedError(
-                    f"{_named(window)} is finished already; use its `result`, or "
-                    "`commit` or `abort` it"
+                    f"{refusals.named(window)} is finished already; use its `result`, "
+                    "or `commit` or `abort` it"
                 )
             began = time.perf_counter()
             if window.headless:
@@ -231,8 +221,8 @@ class Engine:
         predictions, finite = window.forward.greedy()
         if not finite:
             raise NotFiniteError(
-                f"{_named(window)} has logits that are NaN or infinite; `abort` it. "
-                "Weights in float16 or damaged weights are the usual cause"
+                f"{refusals.named(window)} has logits that are NaN or infinite; "
+                "`abort` it. Weights in float16 or damaged weights are the usual cause"
             )
         found = accept_greedy(
             window.inputs, predictions, stop_ids=stop_ids, tokens_left=tokens_left
@@ -266,17 +256,19 @@ class Engine:
             KeepError: `keep` is outside what is allowed; nothing has changed.
         """
         with self._verb():
-            self._check_owned(window, "commit")
+            refusals.not_ours(self, window, "commit")
             result = window.result
             if result is None:
                 raise NotFinishedError(
-                    f"{_named(window)} is not finished; call `engine.finish(window)` "
-                    "before `engine.commit(window)`"
+                    f"{refusals.named(window)} is not finished; call "
+                    "`engine.finish(window)` before `engine.commit(window)`"
                 )
-            rows = _checked_keep(window, result, keep, force=force)
+            rows = refusals.keep(window, result, keep, force=force)
             began = time.perf_counter()
             state = self.backend.commit(self._now.state, window.forward.pending, rows)
-            record = self._record(window, result, rows, commit_ms=_since(began))
+            record = recorded(
+                window, result, rows, options=self.options, commit_ms=_since(began)
+            )
             root = result.predictions[rows - 1] if result.predictions else None
             self._now = Committed(state, root=root, window=None)
             window.phase = "committed"
@@ -297,7 +289,7 @@ class Engine:
             WindowClosedError, ForeignWindowError: it is not this engine's open window.
         """
         with self._verb():
-            self._check_owned(window, "abort")
+            refusals.not_ours(self, window, "abort")
             self._now = replace(self._now, window=None)
             window.phase = "aborted"
 
@@ -310,7 +302,7 @@ class Engine:
             WindowOpenError: a window is open.
         """
         with self._verb():
-            self._check_none_open("fork")
+            refusals.open_window(self._now.window, "fork")
             settled = self.backend.settle(self._now.state)
             self._now = replace(self._now, state=settled)
             return Engine(
@@ -338,7 +330,7 @@ class Engine:
             OSError: the file cannot be written; an older one survives.
         """
         with self._verb():
-            self._check_none_open("save")
+            refusals.open_window(self._now.window, "save")
             saved = SavedState(
                 self.leaves(), self.position, self.root, self._identity()
             )
@@ -353,7 +345,7 @@ class Engine:
             ContextLimitError: the state is longer than this engine's context.
         """
         with self._verb():
-            self._check_none_open("restore")
+            refusals.open_window(self._now.window, "restore")
             saved = load_state(path, identity=self._identity())
             if saved.position > self.context:
                 raise ContextLimitError(
@@ -371,34 +363,6 @@ class Engine:
         leaves = self.backend.leaves(state)
         return digests(leaves, position=self.backend.position(state))
 
-    def _record(
-        self, window: Window, result: Result, keep: int, *, commit_ms: float
-    ) -> WindowRecord:
-        fold = self.options.get("fold")
-        return window_record(
-            position=window.start,
-            inputs=window.inputs,
-            keep=keep,
-            decisions=window.layers,
-            predictions=result.predictions,
-            emitted=result.predictions[:keep],
-            offered=result.offered,
-            accepted=min(result.accepted, keep - 1),
-            forced=keep != result.keep,
-            stop=result.stop if keep == result.keep else None,
-            rule="none" if window.headless else "greedy",
-            drafter=window.drafter,
-            match_length=window.match_length,
-            headless=window.headless,
-            fold=fold,
-            partial=self.options.get("partial"),
-            warm=window.warm,
-            draft_ms=window.draft_ms,
-            run_ms=window.run_ms,
-            finish_ms=window.finish_ms,
-            commit_ms=commit_ms,
-        )
-
     @contextlib.contextmanager
     def _verb(self) -> Iterator[None]:
         if not self._lock.acquire(blocking=False):
@@ -410,73 +374,6 @@ class Engine:
             yield
         finally:
             self._lock.release()
-
-    def _checked_ids(self, ids: Tokens) -> tuple[int, ...]:
-        if isinstance(ids, str):
-            raise TypeError("wanted token ids, got text; use `model.encode(text)`")
-        if len(ids) == 0:
-            raise ValueError("a window needs at least its root, got no tokens")
-        tokens = tuple(operator.index(i) for i in ids)
-        size = self.backend.config.vocab_size
-        for token in tokens:
-            if not 0 <= token < size:
-                raise ValueError(
-                    f"token {token} is outside the vocabulary; wanted 0 to {size - 1}"
-                )
-        return tokens
-
-    def _check_room(self, rows: int) -> None:
-        if self.position + rows > self.context:
-            raise ContextLimitError(
-                f"{rows} rows from cell {self.position} on pass the end of the context "
-                f"({self.context} cells); run {self.context - self.position} at most, "
-                "or make the engine with a larger `context`"
-            )
-
-    def _check_none_open(self, verb: str) -> None:
-        window = self._now.window
-        if window is not None:
-            raise WindowOpenError(
-                f"{verb} while {_named(window)} is open; `commit` or `abort` it first "
-                "(`engine.window`)"
-            )
-
-    def _check_owned(self, window: Window, verb: str) -> None:
-        if not isinstance(window, Window):
-            raise TypeError(f"{verb} wants a Window, got {type(window).__name__}")
-        if window.owner is not self:
-            raise ForeignWindowError(
-                f"{_named(window)} belongs to another engine; {verb} it there"
-            )
-        if window is not self._now.window:
-            raise WindowClosedError(
-                f"{_named(window)} is {window.phase} already; {verb} wants the open "
-                "window, run a new one with `engine.run`"
-            )
-
-
-def _checked_keep(
-    window: Window, result: Result, keep: int | None, *, force: bool
-) -> int:
-    rows = result.keep if keep is None else operator.index(keep)
-    if window.headless and rows != window.T:
-        raise KeepError(
-            f"a headless window keeps all its {window.T} rows, got keep={rows}; use "
-            "`run(..., head=True)` for rows that may be rejected"
-        )
-    limit = window.T if force else result.keep
-    if not 1 <= rows <= limit:
-        more = "" if force or rows < 1 else ", or pass force=True to keep rejected rows"
-        raise KeepError(
-            f"keep={rows} is outside 1 to {limit}; keep {result.keep} rows (the "
-            f"natural keep) or fewer{more}; abort the window to keep none"
-        )
-    return rows
-
-
-def _named(window: Window) -> str:
-    last = window.start + window.T - 1
-    return f"window {window.number} (cells {window.start} to {last})"
 
 
 def _since(began: float) -> float:

@@ -4,7 +4,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from strata_nb.accept import Stop
-from strata_nb.engine import MAX_ROWS, Engine
+from strata_nb.engine import Engine
+from strata_nb.refusals import MAX_ROWS
 
 Drafts = Callable[[Sequence[int]], Sequence[int]]
 """Proposes the tokens after those emitted so far, the root last."""

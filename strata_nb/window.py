@@ -1,7 +1,7 @@
 """What the verbs hand out: an open window, its result, the report of a commit."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -10,7 +10,7 @@ import numpy as np
 
 from strata_nb.accept import Stop
 from strata_nb.backend import Forward
-from strata_nb.trace import LayerDecisions, WindowRecord
+from strata_nb.trace import LayerDecisions, WindowRecord, window_record
 
 Phase: TypeAlias = Literal["run", "finished", "committed", "aborted"]
 
@@ -58,7 +58,7 @@ class Window:
     draft_ms: float | None
     run_ms: float
     warm: bool
-    owner: object = field(repr=False)
+    owner: Any = field(repr=False)
     forward: Forward = field(repr=False)
     phase: Phase = "run"
     result: Result | None = None
@@ -118,3 +118,46 @@ class Committed:
     state: Any
     root: int | None
     window: Window | None
+
+
+def recorded(
+    window: Window,
+    result: Result,
+    keep: int,
+    *,
+    options: Mapping[str, Any],
+    commit_ms: float,
+) -> WindowRecord:
+    """The record of a window of which `keep` rows were kept.
+
+    Args:
+        window: a finished window.
+        result: what `finish` found.
+        keep: rows kept.
+        options: the engine's; `fold` and `partial` are recorded.
+        commit_ms: time of the commit, ms.
+    """
+    natural = keep == result.keep
+    return window_record(
+        position=window.start,
+        inputs=window.inputs,
+        keep=keep,
+        decisions=window.layers,
+        predictions=result.predictions,
+        emitted=result.predictions[:keep],
+        offered=result.offered,
+        accepted=min(result.accepted, keep - 1),
+        forced=not natural,
+        stop=result.stop if natural else None,
+        rule="none" if window.headless else "greedy",
+        drafter=window.drafter,
+        match_length=window.match_length,
+        headless=window.headless,
+        fold=options.get("fold"),
+        partial=options.get("partial"),
+        warm=window.warm,
+        draft_ms=window.draft_ms,
+        run_ms=window.run_ms,
+        finish_ms=window.finish_ms,
+        commit_ms=commit_ms,
+    )

@@ -1,0 +1,135 @@
+"""What an engine refuses, in which words; a refusal comes before any change."""
+
+import operator
+from collections.abc import Sequence
+from typing import Any, SupportsIndex, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from strata_nb.errors import (
+    ContextLimitError,
+    ForeignWindowError,
+    KeepError,
+    WindowClosedError,
+    WindowOpenError,
+)
+from strata_nb.window import Result, Window
+
+Tokens: TypeAlias = Sequence[SupportsIndex] | npt.NDArray[np.integer[Any]]
+"""Token ids, T of them."""
+
+MAX_ROWS = 8
+"""Rows of a window that predicts."""
+
+
+def named(window: Window) -> str:
+    """How messages speak of a window."""
+    last = window.start + window.T - 1
+    return f"window {window.number} (cells {window.start} to {last})"
+
+
+def tokens(ids: Tokens, *, vocabulary: int) -> tuple[int, ...]:
+    """The ids as integers.
+
+    Raises:
+        TypeError: text, or something that is no integer.
+        ValueError: none, or one outside the vocabulary.
+    """
+    if isinstance(ids, str):
+        raise TypeError("wanted token ids, got text; use `model.encode(text)`")
+    if len(ids) == 0:
+        raise ValueError("a window needs at least its root, got no tokens")
+    found = tuple(operator.index(i) for i in ids)
+    for token in found:
+        if not 0 <= token < vocabulary:
+            raise ValueError(
+                f"token {token} is outside the vocabulary; wanted 0 to {vocabulary - 1}"
+            )
+    return found
+
+
+def width(rows: int) -> None:
+    """A window that predicts has 8 rows at most.
+
+    Raises:
+        ValueError: it has more.
+    """
+    if rows > MAX_ROWS:
+        raise ValueError(
+            f"a window has {MAX_ROWS} rows at most, got {rows}; cut the drafts to "
+            f"{MAX_ROWS - 1}, or use `prefill` for a prompt"
+        )
+
+
+def room(rows: int, position: int, context: int) -> None:
+    """The rows fit in the context.
+
+    Raises:
+        ContextLimitError: they do not.
+    """
+    if position + rows > context:
+        raise ContextLimitError(
+            f"{rows} rows from cell {position} on pass the end of the context "
+            f"({context} cells); run {context - position} at most, or make the engine "
+            "with a larger `context`"
+        )
+
+
+def open_window(window: Window | None, verb: str) -> None:
+    """No window is open.
+
+    Raises:
+        WindowOpenError: `window` is.
+    """
+    if window is not None:
+        raise WindowOpenError(
+            f"{verb} while {named(window)} is open; `commit` or `abort` it first "
+            "(`engine.window`)"
+        )
+
+
+def not_ours(engine: Any, window: Window, verb: str) -> None:
+    """`window` is the open window of `engine`.
+
+    Raises:
+        TypeError: it is no window.
+        ForeignWindowError: it is another engine's.
+        WindowClosedError: it was committed or aborted.
+    """
+    if not isinstance(window, Window):
+        raise TypeError(f"{verb} wants a Window, got {type(window).__name__}")
+    if window.owner is not engine:
+        raise ForeignWindowError(
+            f"{named(window)} belongs to another engine; {verb} it there"
+        )
+    if window is not engine.window:
+        raise WindowClosedError(
+            f"{named(window)} is {window.phase} already; {verb} wants the open window, "
+            "run a new one with `engine.run`"
+        )
+
+
+def keep(
+    window: Window, result: Result, rows: SupportsIndex | None, *, force: bool
+) -> int:
+    """Rows to keep, within what the window allows; None is the natural keep.
+
+    Raises:
+        KeepError: outside it.
+    """
+    wanted = result.keep if rows is None else operator.index(rows)
+    if window.headless and wanted != window.T:
+        raise KeepError(
+            f"a headless window keeps all its {window.T} rows, got keep={wanted}; use "
+            "`run(..., head=True)` for rows that may be rejected"
+        )
+    limit = window.T if force else result.keep
+    if not 1 <= wanted <= limit:
+        more = ", or pass force=True to keep rejected rows"
+        raise KeepError(
+            f"keep={wanted} is outside 1 to {limit}; keep {result.keep} rows (the "
+            f"natural keep) or fewer{'' if force or wanted < 1 else more}; abort the "
+            "window to keep none"
+        )
+    return wanted
