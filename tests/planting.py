@@ -95,6 +95,8 @@ def planted(mistake: Mistake) -> Iterator[Any]:
     sys.meta_path.insert(0, finder)
     try:
         package = importlib.import_module("strata_nb")
+        # The package loads its rooms on first use, and this one uses all of them.
+        importlib.import_module("strata_nb.model")
         if mistake.module not in sys.modules:
             raise StaleEditError(f"{mistake.module} is no part of the package any more")
         yield package
