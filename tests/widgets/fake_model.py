@@ -111,17 +111,15 @@ class FakeBackend:
 class FakeModel:
     """What a widget asks of a model."""
 
-    tokenizer = None
+    name = "fake"
     stop_ids = (0,)
 
     def __init__(self) -> None:
         self.backend = FakeBackend()
         self.config = self.backend.config
 
-    def engine(self, *, context: int = 64) -> Any:
-        engine: Any = Engine(self.backend, context=context, options={})
-        engine.model = self
-        return engine
+    def engine(self, *, context: int = 64) -> Engine:
+        return Engine(self.backend, context=context, options={}, model=self)
 
     def encode(self, text: str) -> list[int]:
         ids: list[int] = []

@@ -206,6 +206,18 @@ def test_an_engine_without_a_root_asks_for_a_prompt() -> None:
         hands.run()
 
 
+def test_a_root_that_was_passed_by_is_none(hands: HandDrafts) -> None:
+    hands.engine.prefill([5, 6])
+    assert hands.root is None
+
+
+def test_an_engine_that_knows_no_text_is_refused() -> None:
+    engine = FakeModel().engine()
+    engine.model = None
+    with pytest.raises(ValueError, match="knows the text of tokens is wanted"):
+        HandDrafts(engine)
+
+
 @pytest.mark.parametrize("prompt", ["", []])
 def test_an_empty_prompt_is_refused(prompt: Any) -> None:
     with pytest.raises(ValueError, match="at least one token"):
@@ -223,7 +235,7 @@ def test_an_engine_under_way_is_shown_as_it_is(hands: HandDrafts) -> None:
     other = HandDrafts(engine)
     assert (other._view["phase"], other._view["T"]) == ("run", 2)
     other.finish()
-    assert hands._window.phase == "finished"
+    assert hands._phase() == "finished"
     hands.commit()
     other.refresh()
     assert other._view["position"] == 4
@@ -234,7 +246,6 @@ def test_a_fork_shows_how_many_cells_it_does_not_know(hands: HandDrafts) -> None
     hands.finish()
     hands.commit()
     fork = hands._engine.fork()
-    fork.model = hands._engine.model
     shown = HandDrafts(fork)._view
     assert (shown["hidden"], shown["text"]) == (4, [])
 

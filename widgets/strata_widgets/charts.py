@@ -160,6 +160,7 @@ def _drawn_windows(first: int, last: int) -> alt.LayerChart:
         ),
         color=_verdict_colour(),
         order="order:Q",
+        description="says:N",
         tooltip=["window:O", "verdict:N", "drafts:Q", "keep:Q"],
     )  # fmt: skip
     return dressed(
@@ -190,6 +191,7 @@ def _drawn_positions() -> alt.LayerChart:
         ),
         color=_verdict_colour(),
         order="order:Q",
+        description="says:N",
         tooltip=["position:O", "verdict:N", "drafts:Q", "offered:Q"],
     )  # fmt: skip
     counts = alt.Chart().transform_filter("datum.order == 0").mark_text(dy=-7)
@@ -218,6 +220,7 @@ def _drawn_union(experts: int, chosen: int, depth: int) -> alt.LayerChart:
         y=y,
         color=alt.Color("part:N", scale=colour_scale("root", "added")),
         order="order:Q",
+        description="says:N",
         tooltip=["layer:O", "part:N", "size:Q", "union:Q", "uniform:Q"],
     )  # fmt: skip
     one_a_layer = alt.Chart().transform_filter("datum.order == 0")
@@ -257,12 +260,10 @@ def _window_rows(windows: Sequence[WindowRecord], *, first: int) -> list[Row]:
             continue
         found = _drafts(record)
         for order, role in enumerate(_VERDICTS):
-            row = {
-                "window": number,
-                "verdict": WORDS[role],
-                "drafts": found.count(role),
-            }
-            rows.append({**row, "keep": record.keep, "order": order})
+            word, count = WORDS[role], found.count(role)
+            row = {"window": number, "verdict": word, "drafts": count, "order": order}
+            says = f"window {number}: {count} {word}"
+            rows.append({**row, "keep": record.keep, "says": says})
     return rows
 
 
@@ -275,8 +276,9 @@ def _position_rows(windows: Sequence[WindowRecord]) -> list[Row]:
     for position, found in sorted(at.items()):
         label = f"{found.count('accepted')}/{len(found)}"
         for order, role in enumerate(_VERDICTS):
-            row = {"position": position, "verdict": WORDS[role], "label": label}
-            count = found.count(role)
+            word, count = WORDS[role], found.count(role)
+            says = f"draft {position}: {count} of {len(found)} {word}"
+            row = {"position": position, "verdict": word, "label": label, "says": says}
             size = {"drafts": count, "offered": len(found), "share": count / len(found)}
             rows.append({**row, **size, "order": order})
     return rows
@@ -298,7 +300,9 @@ def _union_rows(
         }
         sizes: tuple[tuple[Role, int], ...] = (("root", root), ("added", union - root))
         for order, (role, size) in enumerate(sizes):
-            rows.append({**shared, "part": WORDS[role], "size": size, "order": order})
+            says = f"layer {layer.layer}: {size} {WORDS[role]}"
+            row = {"part": WORDS[role], "size": size, "order": order, "says": says}
+            rows.append({**shared, **row})
     return rows
 
 

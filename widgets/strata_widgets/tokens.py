@@ -5,6 +5,8 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any, Final
 
+from strata_nb.backend import Text
+
 Chip = dict[str, Any]
 
 _SIGNS: Final = {" ": "·", "\n": "↵", "\t": "⇥"}
@@ -22,36 +24,38 @@ def visible(text: str) -> str:
     return "".join(_SIGNS.get(letter) or _shown(letter) for letter in text)
 
 
-def piece(model: Any, token: int) -> str:
+def piece(model: Text, token: int) -> str:
     """Return the text of one token, never empty.
 
     Args:
-        model: what `strata_nb.load` returned.
+        model: what knows the text of tokens.
         token: a token id, 0 to V - 1.
     """
     text = str(model.decode([token]))
-    if (not text or _BROKEN in text) and model.tokenizer is not None:
+    tokenizer = getattr(model, "tokenizer", None)
+    if (not text or _BROKEN in text) and tokenizer is not None:
         # A special token, or a part of a character: its name in the vocabulary.
-        text = model.tokenizer.id_to_token(token) or text
+        text = tokenizer.id_to_token(token) or text
     return text or f"#{token}"
 
 
-def chip(model: Any, token: int) -> Chip:
+def chip(model: Text, token: int) -> Chip:
     """Return a token for the page: its id and its visible text."""
     return {"id": token, "text": visible(piece(model, token))}
 
 
-def chips(model: Any, tokens: Sequence[int]) -> list[Chip]:
+def chips(model: Text, tokens: Sequence[int]) -> list[Chip]:
     """Return `tokens` for the page, each with its id and its visible text."""
     return [chip(model, token) for token in tokens]
 
 
-def parse_draft(model: Any, draft: str) -> list[int]:
+def parse_draft(model: Text, draft: str, *, vocabulary: int) -> list[int]:
     """Read a typed draft: ids such as `#12 #345`, anything else as text.
 
     Args:
-        model: what `strata_nb.load` returned.
+        model: what knows the text of tokens.
         draft: what was typed, spaces and newlines included; may be empty.
+        vocabulary: token ids that the model knows, V.
 
     Returns:
         Token ids, as many as the text needs.
@@ -62,7 +66,6 @@ def parse_draft(model: Any, draft: str) -> list[int]:
     if not _IDS.fullmatch(draft):
         return list(model.encode(draft)) if draft else []
     ids = [int(word[1:]) for word in draft.split()]
-    vocabulary = model.config.vocab_size
     for token in ids:
         if token >= vocabulary:
             raise ValueError(
@@ -72,10 +75,10 @@ def parse_draft(model: Any, draft: str) -> list[int]:
     return ids
 
 
-def draft_text(model: Any, tokens: Sequence[int]) -> str:
+def draft_text(model: Text, tokens: Sequence[int]) -> str:
     """Return what one types to draft exactly `tokens`: text if it gives them back."""
     text = str(model.decode(list(tokens)))
-    if tokens and parse_draft(model, text) == list(tokens):
+    if model.encode(text) == list(tokens) and not _IDS.fullmatch(text):
         return text
     return " ".join(f"#{token}" for token in tokens)
 

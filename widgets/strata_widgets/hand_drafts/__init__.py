@@ -14,10 +14,12 @@ import altair as alt
 import anywidget
 import traitlets
 
-from strata_nb.errors import StrataError
+from strata_nb import CommitReport, Engine, Result, StrataError, Window
+from strata_nb.backend import Text
 from strata_widgets import charts, theme, tokens
 from strata_widgets._base import StrataWidget
 from strata_widgets.hand_drafts import view
+from strata_widgets.hand_drafts.picture import picture
 from strata_widgets.hand_drafts.suggest import own_tokens
 from strata_widgets.live_chart import LiveChart
 
@@ -51,7 +53,7 @@ class HandDrafts(StrataWidget):
     _union = anywidget.WidgetTrait().tag(sync=True)
 
     def __init__(
-        self, engine: Any, *, prompt: str | Sequence[int] | None = None
+        self, engine: Engine, *, prompt: str | Sequence[int] | None = None
     ) -> None:
         """Look at `engine`, after prefilling all of `prompt` but its last token.
 
@@ -61,12 +63,20 @@ class HandDrafts(StrataWidget):
                 that is under way.
 
         Raises:
-            ValueError: `prompt` is empty, or the engine has seen tokens already.
+            ValueError: `prompt` is empty, the engine has seen tokens already, or it
+                does not know the text of tokens.
             StrataError: from `prefill`, as the engine words it.
         """
+        if engine.model is None:
+            raise ValueError(
+                "an engine that knows the text of tokens is wanted, got one whose "
+                "`model` is None; make it with `model.engine()`"
+            )
         self._engine = engine
-        self._first_root: int | None = None
-        self._window: Any = engine.window
+        self._model: Text = engine.model
+        # The prompt's last token, and the cell that it will have.
+        self._first_root: tuple[int, int] | None = None
+        self._window: Window | None = engine.window
         self._choices: list[list[dict[str, Any]]] = []
         # The slider, once somebody moved it; None is the natural keep.
         self._moved: int | None = None
@@ -86,17 +96,19 @@ class HandDrafts(StrataWidget):
         return f"HandDrafts({self._status()})"
 
     @property
-    def engine(self) -> Any:
+    def engine(self) -> Engine:
         """The engine that is shown."""
         return self._engine
 
     @property
     def root(self) -> int | None:
         """The token that the next window starts with."""
-        root = self._engine.root
-        return self._first_root if root is None else int(root)
+        if self._engine.root is not None or self._first_root is None:
+            return self._engine.root
+        token, cell = self._first_root
+        return token if cell == self._engine.position else None
 
-    def run(self, *, draft: str | Sequence[int] = "") -> Any:
+    def run(self, *, draft: str | Sequence[int] = "") -> Window:
         """Run the root and `draft`; nothing committed changes.
 
         Args:
@@ -111,17 +123,14 @@ class HandDrafts(StrataWidget):
         """
         if self.root is None:
             raise ValueError(_NO_ROOT)
-        model = self._engine.model
-        ids = (
-            tokens.parse_draft(model, draft) if isinstance(draft, str) else list(draft)
-        )
+        ids = self._read(draft) if isinstance(draft, str) else list(draft)
         window = self._engine.run([self.root, *ids], drafter="hand")
         self._adopt(window)
         self._say(f"Ran {window.T} rows. Finish says what becomes of the drafts.")
         self._redraw()
         return window
 
-    def finish(self) -> Any:
+    def finish(self) -> Result:
         """Judge the rows of the open window.
 
         Returns:
@@ -134,15 +143,14 @@ class HandDrafts(StrataWidget):
         result = self._engine.finish(self._opened())
         self._moved = None
         self._round += 1
+        stop = " A stop id ends the text." if result.stop == "stop" else ""
         self._say(
             f"Accepted {result.accepted} of {result.offered} drafts; "
-            f"keep {result.keep} = accepted + 1."
-            if result.keep == result.accepted + 1
-            else f"Accepted {result.accepted} of {result.offered}; keep {result.keep}."
+            f"keep {result.keep} = accepted + 1.{stop}"
         )
         return result
 
-    def commit(self, *, keep: int | None = None, force: bool = False) -> Any:
+    def commit(self, *, keep: int | None = None, force: bool = False) -> CommitReport:
         """Keep the first `keep` rows of the finished window.
 
         Args:
@@ -195,7 +203,7 @@ class HandDrafts(StrataWidget):
             raise ValueError("the model stops here, so it has no draft to suggest")
         if wrong:
             own[len(own) // 2] = second[len(own) // 2]
-        return tokens.draft_text(self._engine.model, own)
+        return tokens.draft_text(self._model, own)
 
     def refresh(self) -> None:
         """Look at the engine again, after a cell has moved it."""
@@ -206,7 +214,7 @@ class HandDrafts(StrataWidget):
 
     def text(self) -> str:
         """Return the state in words: phase, position, root, text, the window's rows."""
-        lines = [repr(self), f"text  {self._tail()}"]
+        lines = [repr(self), f"text  {view.tail(self._text()[0])}"]
         rows = self._rows()
         return "\n".join([*lines, view.table_text(rows)] if rows else lines)
 
@@ -250,25 +258,29 @@ class HandDrafts(StrataWidget):
                 f"`prompt` wants an engine that has seen nothing, got one at position "
                 f"{engine.position}; pass a fresh `model.engine()`, or leave it out"
             )
-        ids = engine.model.encode(prompt) if isinstance(prompt, str) else list(prompt)
+        ids = self._model.encode(prompt) if isinstance(prompt, str) else list(prompt)
         if not ids:
             raise ValueError("`prompt` must hold at least one token, got none")
         if len(ids) > 1:
             engine.prefill(ids[:-1])
-        self._first_root = ids[-1]
+        self._first_root = (int(ids[-1]), engine.position)
 
-    def _opened(self) -> Any:
+    def _read(self, draft: str) -> list[int]:
+        size = self._engine.backend.config.vocab_size
+        return tokens.parse_draft(self._model, draft, vocabulary=size)
+
+    def _opened(self) -> Window:
         """The window that Finish, Commit and Abort act on, open or not."""
         window = self._engine.window or self._window
         if window is None:
             raise ValueError("no window is open; Run one first")
         return window
 
-    def _adopt(self, window: Any) -> None:
+    def _adopt(self, window: Window) -> None:
         self._window = window
         self._moved = None
         self._round += 1
-        self._choices = view.top_choices(self._engine.model, window.logits)
+        self._choices = view.top_choices(self._model, window.logits)
 
     def _move_keep(self, keep: int) -> None:
         window = self._window
@@ -284,19 +296,16 @@ class HandDrafts(StrataWidget):
         self._message = {"kind": "note", "text": text}
         self._publish()
 
-    def _what_was_kept(self, report: Any) -> str:
+    def _what_was_kept(self, report: CommitReport) -> str:
         rows = "row" if report.keep == 1 else "rows"
-        stop = " The root is a stop id: the text ends here." if self._stopped() else ""
+        stopped = self.root in self._model.stop_ids
+        stop = " The root is a stop id: the text ends here." if stopped else ""
         return f"Kept {report.keep} {rows}; position is {report.position} now.{stop}"
 
-    def _stopped(self) -> bool:
-        return self.root in self._engine.model.stop_ids
-
     def _show_preview(self, draft: str, *, fill: bool = False) -> None:
-        model = self._engine.model
         shown: dict[str, Any] = {"draft": draft, "fill": fill, "chips": [], "error": ""}
         try:
-            shown["chips"] = tokens.chips(model, tokens.parse_draft(model, draft))
+            shown["chips"] = tokens.chips(self._model, self._read(draft))
         except ValueError as error:
             shown["error"] = str(error)
         # The same draft twice must reach the page twice.
@@ -309,7 +318,7 @@ class HandDrafts(StrataWidget):
         window, root = self._window, self.root
         words = [self._phase(), f"position {self._engine.position}"]
         if root is not None:
-            words.append(f"root {tokens.chip(self._engine.model, root)['text']!r}")
+            words.append(f"root {tokens.chip(self._model, root)['text']!r}")
         if window is not None and window.phase in ("run", "finished"):
             words.append(f"T = {window.T}")
         if window is not None and window.phase == "finished":
@@ -320,13 +329,11 @@ class HandDrafts(StrataWidget):
         window = self._window
         if window is None or window.phase == "aborted":
             return []
-        return view.window_rows(self._engine.model, window, self._choices, self._keep())
+        return view.window_rows(self._model, window, self._choices, self._keep())
 
     def _publish(self) -> None:
         engine, window, phase = self._engine, self._window, self._phase()
-        model = engine.model
-        cells = view.committed_tokens(engine.trace, engine.position)
-        shown, hidden = view.text_chips(model, cells)
+        shown, hidden = self._text()
         is_open = phase in ("run", "finished")
         can_run = not is_open and self.root is not None
         result = None if window is None else window.result
@@ -342,7 +349,7 @@ class HandDrafts(StrataWidget):
             "natural": 1 if result is None else result.keep,
             "text": shown,
             "hidden": hidden,
-            "root": None if self.root is None else tokens.chip(model, self.root),
+            "root": None if self.root is None else tokens.chip(self._model, self.root),
             "rows": self._rows(),
             "message": {"kind": "error", "text": note} if note else self._message,
             "can": {
@@ -354,14 +361,12 @@ class HandDrafts(StrataWidget):
             },
         }
 
-    def _tail(self) -> str:
-        """The end of the committed text."""
-        engine = self._engine
-        cells = view.committed_tokens(engine.trace, engine.position)
-        return view.tail(view.text_chips(engine.model, cells)[0])
+    def _text(self) -> tuple[list[tokens.Chip], int]:
+        cells = view.committed_tokens(self._engine.trace, self._engine.position)
+        return view.text_chips(self._model, cells)
 
     def _chart(self, name: str) -> alt.LayerChart:
-        trace, config = self._engine.trace, self._engine.model.config
+        trace, config = self._engine.trace, self._engine.backend.config
         if name == "windows":
             return charts.acceptance_over_windows(trace)
         if name == "positions":
@@ -371,10 +376,11 @@ class HandDrafts(StrataWidget):
             "chosen": config.num_experts_per_tok,
             "depth": config.num_hidden_layers,
         }
-        if self._phase() in ("run", "finished"):
+        window = self._window
+        if window is not None and window.phase in ("run", "finished"):
             # Experts are paid for by `run`, whatever becomes of the drafts.
-            label = f"open window, T = {self._window.T}"
-            layers = view.open_layers(self._window)
+            label = f"open window, T = {window.T}"
+            layers = view.open_layers(window)
             return charts.union_of_layers(layers, label=label, **sizes)
         return charts.expert_union(trace, **sizes)
 
@@ -384,25 +390,10 @@ class HandDrafts(StrataWidget):
         self._union.show(self._chart("union"))
 
     def _picture(self) -> dict[str, Any]:
-        own = {"resolve": {"scale": {"color": "independent"}}}
-        table = view.table_picture(self._rows(), self._status(), self._tail())
-        sets: dict[str, Any] = {}
-        pair = [_part(self._chart(name), sets) for name in ("windows", "union")]
-        below = {"hconcat": pair, "bounds": "flush", "spacing": 60, **own}
-        return {
-            "config": theme.CONFIG,
-            "description": self.text(),
-            "vconcat": [_part(table, sets), below],
-            "datasets": sets,
-            **own,
-        }
-
-
-def _part(chart: alt.LayerChart, sets: dict[str, Any]) -> dict[str, Any]:
-    """Return `chart` as a part of a larger picture, its rows moved to `sets`."""
-    part: dict[str, Any] = chart.to_dict()
-    sets |= part.pop("datasets", {})
-    # The whole picture has these two once.
-    for name in ("$schema", "config"):
-        part.pop(name, None)
-    return part
+        return picture(
+            self._rows(),
+            heading=self._status(),
+            text=view.tail(self._text()[0]),
+            charts=[self._chart("windows"), self._chart("union")],
+            description=self.text(),
+        )

@@ -92,7 +92,7 @@ function drawText(node, view) {
   for (const token of view.text) {
     parts.push(chip(token));
     // A line of the text is a line on the page.
-    if (token.text.endsWith("↵")) parts.push(make("br"));
+    if (token.text.includes("↵")) parts.push(make("br"));
   }
   if (view.root) {
     const root = chip(view.root, "strata-root");

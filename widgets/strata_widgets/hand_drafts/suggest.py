@@ -1,11 +1,11 @@
 """Drafts to start from: what the model itself would write, and a plausible miss."""
 
-from typing import Any
-
 import numpy as np
 
+from strata_nb import Engine
 
-def own_tokens(engine: Any, root: int, count: int) -> tuple[list[int], list[int]]:
+
+def own_tokens(engine: Engine, root: int, count: int) -> tuple[list[int], list[int]]:
     """Decode serially on a fork; `engine` does not move.
 
     Args:
@@ -24,7 +24,8 @@ def own_tokens(engine: Any, root: int, count: int) -> tuple[list[int], list[int]
         result = fork.finish(window)
         # Stable, of the negated row: the lowest index wins a tie, as in the engine.
         ranks = np.argsort(-np.asarray(window.logits[0]), kind="stable")
-        root = fork.commit(window).root
+        root = int(result.predictions[0])
+        fork.commit(window)
         if result.stop is not None:
             break
         own.append(root)

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-import altair as alt
 import numpy as np
 import numpy.typing as npt
 
+from strata_nb import Window
+from strata_nb.backend import Text
 from strata_nb.trace import LayerRecord, WindowRecord
 from strata_widgets import theme, tokens
 from strata_widgets.charts import verdicts
@@ -17,19 +18,7 @@ TOP: Final = 3
 MOST_CHIPS: Final = 400
 """A page with many thousand chips is slow; the earlier cells are only counted."""
 
-_WIDTH: Final = 700
-_LINE: Final = 22
-# The first has the signs for spaces and newlines; without it, another draws them.
-_FONT: Final = "DejaVu Sans Mono, monospace"
 _TAIL: Final = 100
-# Left edges of the picture's columns, in pixels.
-_COLUMNS: Final = {
-    "row": 8,
-    "input": 60,
-    "prediction": 220,
-    "verdict": 450,
-    "kept": 600,
-}
 
 
 def committed_tokens(trace: Iterable[WindowRecord], position: int) -> list[int | None]:
@@ -43,7 +32,7 @@ def committed_tokens(trace: Iterable[WindowRecord], position: int) -> list[int |
 
 
 def text_chips(
-    model: Any, cells: Sequence[int | None]
+    model: Text, cells: Sequence[int | None]
 ) -> tuple[list[tokens.Chip], int]:
     """Return the newest cells as chips, and how many earlier ones are left out."""
     shown = list(cells[-MOST_CHIPS:])
@@ -56,11 +45,11 @@ def text_chips(
     return tokens.chips(model, known), len(cells) - len(known)
 
 
-def top_choices(model: Any, logits: npt.NDArray[Any]) -> list[list[Row]]:
+def top_choices(model: Text, logits: npt.NDArray[Any]) -> list[list[Row]]:
     """Return the three likeliest next tokens of each row, with probabilities.
 
     Args:
-        model: what `strata_nb.load` returned.
+        model: what knows the text of tokens.
         logits: float [T, V].
     """
     wide = np.asarray(logits, dtype=np.float64)
@@ -75,12 +64,12 @@ def top_choices(model: Any, logits: npt.NDArray[Any]) -> list[list[Row]]:
 
 
 def window_rows(
-    model: Any, window: Any, choices: Sequence[Sequence[Row]], keep: int
+    model: Text, window: Window, choices: Sequence[Sequence[Row]], keep: int
 ) -> list[Row]:
     """Return the rows of `window` for the page.
 
     Args:
-        model: what `strata_nb.load` returned.
+        model: what knows the text of tokens.
         window: the engine's window; without a result it has no verdicts yet.
         choices: `top_choices` of its logits, T lists.
         keep: rows that are kept, or that would be.
@@ -114,7 +103,7 @@ def window_rows(
     return rows
 
 
-def open_layers(window: Any) -> list[LayerRecord]:
+def open_layers(window: Window) -> list[LayerRecord]:
     """Return the experts of a window that is not committed yet, layer by layer."""
     return [
         LayerRecord.from_decisions(index, made.expert_ids, 1)
@@ -129,7 +118,7 @@ def table_text(rows: Sequence[Row]) -> str:
     Logits round differently from machine to machine, and this text is compared.
     """
     lines = [("row", "input", "prediction", "verdict", "kept")]
-    lines += [tuple(_cells(row)) for row in rows]  # type: ignore[misc]
+    lines += [tuple(cells_of(row)) for row in rows]  # type: ignore[misc]
     widths = [max(len(line[c]) for line in lines) for c in range(len(lines[0]))]
     return "\n".join(
         "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip()
@@ -143,45 +132,8 @@ def tail(shown: Sequence[tokens.Chip]) -> str:
     return whole if len(whole) <= _TAIL else f"…{whole[-_TAIL:]}"
 
 
-def table_picture(rows: Sequence[Row], heading: str, text: str) -> alt.LayerChart:
-    """Draw the window's rows as a table, for a page without a kernel.
-
-    Args:
-        rows: `window_rows`; none leaves the headings alone.
-        heading: one line above the table.
-        text: a second line, the end of the committed text.
-    """
-    values: list[Row] = [
-        {"text": name, "x": left, "line": 0} for name, left in _COLUMNS.items()
-    ]
-    marks: list[Row] = []
-    for line, row in enumerate(rows, 1):
-        for cell, left in zip(_cells(row), _COLUMNS.values(), strict=True):
-            values.append({"text": cell, "x": left, "line": line})
-        if row["role"] in theme.WORDS:
-            marks.append({"verdict": row["verdict"], "line": line})
-    title = alt.TitleParams(
-        heading, subtitle=text, subtitleFont=_FONT, subtitleFontWeight="normal"
-    )
-    x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, _WIDTH]))
-    y = alt.Y("line:O", axis=None)
-    words = alt.Chart(alt.InlineData(values=values)).mark_text(align="left", font=_FONT)
-    roles: tuple[theme.Role, ...] = ("root", "accepted", "mismatch", "unreached")
-    colour = alt.Color("verdict:N", scale=theme.colour_scale(*roles), legend=None)
-    squares = alt.Chart(alt.InlineData(values=marks)).mark_square(size=90, opacity=1)
-    beside = alt.datum(_COLUMNS["verdict"] - 10)
-    return alt.LayerChart(
-        layer=[
-            words.encode(x=x, y=y, text="text:N"),
-            squares.encode(x=beside, y=y, color=colour),
-        ],
-        title=title,
-        width=_WIDTH,
-        height=_LINE * (len(rows) + 1),
-    )
-
-
-def _cells(row: Row) -> list[str]:
+def cells_of(row: Row) -> list[str]:
+    """Return one row as the five words of the table."""
     prediction = row["prediction"]
     after = "" if prediction is None else prediction["text"]
     kept = {None: "", True: "kept", False: "not kept"}[row["kept"]]
