@@ -114,6 +114,18 @@ def test_an_engine_s_error_is_shown_word_for_word(hands: HandDrafts) -> None:
     assert click(hands, "commit", keep=2, force=True)["position"] == 4
 
 
+def test_a_window_that_is_not_finite_can_be_aborted() -> None:
+    model = FakeModel()
+    hands = HandDrafts(model.engine(), prompt=PROMPT)
+    model.backend.broken = True
+    shown = click(hands, "run", draft="):")
+    assert shown["rows"][0]["choices"] == []
+    shown = click(hands, "finish")
+    assert "NaN or infinite" in shown["message"]["text"]
+    assert (shown["phase"], shown["can"]["abort"]) == ("run", True)
+    assert click(hands, "abort")["phase"] == "aborted"
+
+
 def test_a_verb_out_of_order_raises_and_is_shown(hands: HandDrafts) -> None:
     for verb in (hands.finish, hands.commit, hands.abort):
         with pytest.raises(ValueError, match="no window is open; Run one first"):

@@ -74,7 +74,7 @@ function build() {
   verbs.append(ui.run, ui.finish, keep, ui.commit, ui.abort);
 
   ui.message = make("div", "strata-message");
-  ui.message.setAttribute("role", "alert");
+  ui.message.setAttribute("aria-live", "polite");
   ui.status = make("div", "strata-status");
   ui.status.setAttribute("role", "status");
   ui.table = make("div", "strata-scroll");
@@ -153,19 +153,20 @@ function drawPreview(node, preview) {
 
 function render({ model, el, signal, host }) {
   const ui = build();
-  let round = null, waiting = null, asked = 0, slow, typing, sliding;
+  let round = null, waiting = 0, asked = 0, slow, typing, sliding;
   el.append(ui.root);
 
   const page = Math.random().toString(36).slice(2);
-  const tell = (kind, values = {}) => model.send({ kind, ask: `${page}-${++asked}`, ...values });
+  const tell = (kind, values = {}) => model.send({ kind, ask: `${page} ${++asked}`, ...values });
+  const answeredUpTo = (ask) => (ask.startsWith(page) ? Number(ask.split(" ")[1]) : 0);
 
   // A click carries the values it was made with. Until the answer, further clicks do nothing.
   function click(kind, values) {
     if (waiting) return;
-    waiting = `${page}-${asked + 1}`;
+    tell(kind, values);
+    waiting = asked;
     ui.root.classList.add("strata-waiting");
     slow = setTimeout(() => { ui.status.textContent = "waiting for the kernel"; }, 1500);
-    tell(kind, values);
   }
 
   function limits(view) {
@@ -182,8 +183,8 @@ function render({ model, el, signal, host }) {
 
   function update() {
     const view = model.get("_view");
-    if (view.answered === waiting) {
-      waiting = null;
+    if (waiting && answeredUpTo(view.answered) >= waiting) {
+      waiting = 0;
       clearTimeout(slow);
       ui.root.classList.remove("strata-waiting");
     }
@@ -201,8 +202,10 @@ function render({ model, el, signal, host }) {
     limits(view);
     drawText(ui.text, view);
     drawTable(ui.table, view.rows);
+    const failed = view.message.kind === "error";
+    ui.message.setAttribute("role", failed ? "alert" : "note");
+    ui.message.classList.toggle("strata-error", failed);
     ui.message.textContent = view.message.text;
-    ui.message.classList.toggle("strata-error", view.message.kind === "error");
     ui.status.textContent = view.status;
     Object.assign(ui.status.dataset,
       { phase: view.phase, t: view.T, keep: view.keep, position: view.position });

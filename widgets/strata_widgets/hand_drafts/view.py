@@ -50,9 +50,11 @@ def top_choices(model: Text, logits: npt.NDArray[Any]) -> list[list[Row]]:
 
     Args:
         model: what knows the text of tokens.
-        logits: float [T, V].
+        logits: float [T, V]; with a NaN among them there is no likeliest token.
     """
     wide = np.asarray(logits, dtype=np.float64)
+    if not np.isfinite(wide).all():
+        return [[] for _ in wide]
     weights = np.exp(wide - wide.max(axis=-1, keepdims=True))
     shares = weights / weights.sum(axis=-1, keepdims=True)
     # Stable, of the negated row: the lowest index wins a tie, as in the engine.
