@@ -53,12 +53,12 @@ _ATTENTION = (
         f"{MODEL}.qsa",
         (
             (
-                "rms_norm(pooled, self.key_scale, eps=self.eps)[:, None]",
+                "self.key_norm(pooled)[:, None]",
                 "pooled[:, None]",
             ),
             (
                 "pooled = grouped.astype(mx.float32)",
-                "pooled = rms_norm(grouped, self.key_scale, eps=self.eps)",
+                "pooled = self.key_norm(grouped)",
             ),
         ),
     ),
@@ -197,10 +197,10 @@ _STREAMS = (
         "norm over all streams",
         f"{MODEL}.mixer",
         (
+            ('hc_norm.weight", heads=self.streams', 'hc_norm.weight"'),
             (
-                "rms_norm(h, self.scale, eps=self.eps)",
-                "rms_norm(h.reshape(h.shape[0], -1), self.scale.reshape(-1), "
-                "eps=self.eps).reshape(h.shape)",
+                "self.norm(h)",
+                "self.norm(h.reshape(h.shape[0], -1)).reshape(h.shape)",
             ),
         ),
     ),

@@ -12,7 +12,7 @@ from strata_kernels.block_attention import attend
 from strata_kernels.experts import mix_experts, swiglu
 from strata_kernels.gated_delta import gated_delta_fast, gated_delta_reference
 from strata_kernels.index_blocks import choose_blocks, score_blocks
-from strata_kernels.norms import gated_rms_norm, l2_norm, rms_norm
+from strata_kernels.norms import RmsNorm, gated_rms_norm, l2_norm
 from strata_kernels.rope import angles, rotate
 from strata_kernels.route import route
 from strata_kernels.short_conv import short_conv
@@ -34,14 +34,14 @@ def test_rms_norm(shape: tuple[int, ...]) -> None:
     x, mine = draw(*shape)
     w, scale = draw(shape[-1], seed=1)
     want = x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-6) * w
-    assert_close("rms", rms_norm(mine, scale, eps=1e-6), want, rel=1e-5)
+    assert_close("rms", RmsNorm(scale, eps=1e-6)(mine), want, rel=1e-5)
 
 
 def test_rms_norm_multiplies_before_it_rounds() -> None:
     x = mx.random.normal((4, 64), key=mx.random.key(3)).astype(mx.bfloat16)
     scale = mx.random.normal((64,), key=mx.random.key(4))
-    wide = rms_norm(x.astype(mx.float32), scale, eps=1e-6).astype(mx.bfloat16)
-    assert mx.array_equal(rms_norm(x, scale, eps=1e-6), wide)
+    norm = RmsNorm(scale, eps=1e-6)
+    assert mx.array_equal(norm(x), norm(x.astype(mx.float32)).astype(mx.bfloat16))
 
 
 def test_l2_norm_has_its_epsilon_on_the_sum() -> None:

@@ -1,5 +1,7 @@
 """Experts by gathered matrix products, reduced once in rank order."""
 
+import functools
+
 import mlx.core as mx
 
 
@@ -28,6 +30,21 @@ def mix_experts(
     Returns:
         [T, H].
     """
-    inner = mx.gather_mm(x[:, None, None, :], gate_up, rhs_indices=chosen)
-    outer = mx.gather_mm(swiglu(inner), down, rhs_indices=chosen).squeeze(2)
+    row, each = _numbers(*chosen.shape)
+    spread = x[:, None, None, :]
+    inner = mx.gather_mm(spread, gate_up, lhs_indices=row, rhs_indices=chosen)
+    active = swiglu(inner)
+    outer = mx.gather_mm(active, down, lhs_indices=each, rhs_indices=chosen).squeeze(2)
     return (weights[:, None, :] @ outer).squeeze(1)
+
+
+@functools.lru_cache(maxsize=64)
+def _numbers(rows: int, ranks: int) -> tuple[mx.array, mx.array]:
+    """The row of each (row, rank), and each one's own number; uint32 [T, K].
+
+    Made once a shape: MLX would make them anew in every layer.
+    """
+    each = mx.arange(rows * ranks, dtype=mx.uint32).reshape(rows, ranks)
+    row = mx.contiguous(mx.broadcast_to(each[:, :1] // ranks, each.shape))
+    mx.eval(row, each)
+    return row, each

@@ -2,7 +2,7 @@
 
 import mlx.core as mx
 
-from strata_kernels.norms import rms_norm
+from strata_kernels.norms import RmsNorm
 from strata_nb.models.qwen4_exp.weights import Weights
 
 
@@ -11,13 +11,11 @@ class StreamMixer:
 
     def __init__(self, weights: Weights, name: str, *, injects: bool) -> None:
         config = weights.config
-        self.eps = config.rms_norm_eps
         self.streams = config.hc_count
         self.rank = config.hc_lowrank
         # Everything that reads the normed streams divides by C: the scale does it once.
         scale = weights.norm(f"{name}.hc_norm.weight", heads=self.streams)
-        self.scale = scale / self.streams
-        mx.eval(self.scale)
+        self.norm = RmsNorm(scale / self.streams, eps=config.rms_norm_eps)
         down = [f"{name}.input_mix_weight_down.weight"]
         if injects:
             down.append(f"{name}.block_inject_weight.weight")
@@ -34,7 +32,7 @@ class StreamMixer:
             The mixed row, [T, H]; half the strengths of the write, [T, C] (no columns
             in the final mixer).
         """
-        normed = rms_norm(h, self.scale, eps=self.eps)
+        normed = self.norm(h)
         low = self.down(normed.reshape(h.shape[0], -1))
         inner, writes = mx.split(low, [self.rank], axis=-1)
         mix = mx.sigmoid(self.up(inner * mx.sigmoid(inner)))

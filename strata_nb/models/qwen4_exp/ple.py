@@ -3,7 +3,7 @@
 import mlx.core as mx
 import numpy as np
 
-from strata_kernels.norms import rms_norm
+from strata_kernels.norms import RmsNorm
 from strata_kernels.short_conv import short_conv
 from strata_nb.models.qwen4_exp.weights import Weights
 from strata_nb.parts import RowHistory
@@ -16,15 +16,17 @@ class Ple:
         config = weights.config
         name = f"layers.{layer}.ple"
         streams, self.hidden = config.hc_count, config.hidden_size
-        self.eps = config.rms_norm_eps
         self.table = weights.checkpoint.ple(config.ple_layers.index(layer))
         self.dtype = weights.dtype
         self.width = streams * self.hidden
         self.project = weights.linear(
             f"{name}.key_proj.weight", f"{name}.value_proj.weight"
         )
-        self.key_scale, self.query_scale, self.conv_scale = (
-            weights.norm(f"{name}.norm_{n}.weight", heads=streams)
+        self.key_norm, self.query_norm, self.conv_norm = (
+            RmsNorm(
+                weights.norm(f"{name}.norm_{n}.weight", heads=streams),
+                eps=config.rms_norm_eps,
+            )
             for n in ("key", "query", "conv")
         )
         self.taps = weights.taps(f"{name}.conv1d.weight")
@@ -52,14 +54,12 @@ class Ple:
             committed: history of the convolution.
         """
         projected = self.project(embedding)
-        keys = rms_norm(
-            projected[:, : self.width].reshape(h.shape), self.key_scale, eps=self.eps
-        )
-        queries = rms_norm(h, self.query_scale, eps=self.eps)
+        keys = self.key_norm(projected[:, : self.width].reshape(h.shape))
+        queries = self.query_norm(h)
         score = (keys * queries).sum(axis=-1, keepdims=True) * self.hidden**-0.5
         score = mx.sign(score) * mx.sqrt(mx.maximum(mx.abs(score), 1e-6))
         gated = mx.sigmoid(score) * projected[:, None, self.width :]  # [T, C, H]
-        normed = rms_norm(gated, self.conv_scale, eps=self.eps)
+        normed = self.conv_norm(gated)
         (history,) = self.parts
         rows, pending = history.run(committed, normed.reshape(h.shape[0], -1))
         y = short_conv(rows, self.taps, dilation=self.dilation)

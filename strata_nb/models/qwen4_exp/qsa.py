@@ -8,7 +8,7 @@ import numpy as np
 
 from strata_kernels.block_attention import attend
 from strata_kernels.index_blocks import choose_blocks, score_blocks
-from strata_kernels.norms import rms_norm
+from strata_kernels.norms import RmsNorm
 from strata_kernels.rope import rotate
 from strata_nb.models.qwen4_exp.options import EngineOptions
 from strata_nb.models.qwen4_exp.weights import Linear, Weights
@@ -36,7 +36,7 @@ class Qsa:
     def __init__(self, weights: Weights, layer: int, options: EngineOptions) -> None:
         config = weights.config
         name = f"layers.{layer}.self_attn"
-        self.config, self.eps = config, config.rms_norm_eps
+        eps = config.rms_norm_eps
         self.heads, self.dim = config.num_attention_heads, config.head_dim
         self.kv_heads = config.num_key_value_heads
         self.index_heads = config.indexer_n_heads
@@ -48,15 +48,17 @@ class Qsa:
             weights.linear(f"{name}.o_proj.weight").weight,
             weights.plain(f"{name}.o_proj.bias") if config.attention_bias else None,
         )
-        self.head_scale = mx.concatenate(
+        head_scale = mx.concatenate(
             [
                 mx.repeat(weights.norm(f"{name}.{n}_norm.weight")[None], count, axis=0)
                 for n, count in (("q", self.heads), ("k", self.kv_heads))
             ]
         )
-        self.query_scale = weights.norm(f"{name}.indexer.q_layernorm.weight")
-        self.key_scale = weights.norm(f"{name}.indexer.k_layernorm.weight")
-        mx.eval(self.head_scale)
+        self.head_norm = RmsNorm(head_scale, eps=eps)
+        self.query_norm, self.key_norm = (
+            RmsNorm(weights.norm(f"{name}.indexer.{n}_layernorm.weight"), eps=eps)
+            for n in ("q", "k")
+        )
         self.parts = _parts(config, weights.dtype, options)
 
     def __call__(
@@ -84,10 +86,10 @@ class Qsa:
         count, both = x.shape[0], self.heads + self.kv_heads
         roped, gate, v, index_q, raw = mx.split(self.into(x), self.borders, axis=-1)
         heads = roped.reshape(count, both, self.dim)
-        turned = rotate(rms_norm(heads, self.head_scale, eps=self.eps), window.angles)
+        turned = rotate(self.head_norm(heads), window.angles)
         q, k = mx.split(turned, [self.heads], axis=1)
         index_heads = index_q.reshape(count, self.index_heads, self.index_dim)
-        index_q = rms_norm(index_heads, self.query_scale, eps=self.eps)
+        index_q = self.query_norm(index_heads)
         return (
             q,
             k,
@@ -103,7 +105,7 @@ class Qsa:
             return grouped[:, 0]
         # The mean is taken in float32 and rounded before the norm.
         pooled = grouped.astype(mx.float32).mean(axis=1).astype(grouped.dtype)
-        normed = rms_norm(pooled, self.key_scale, eps=self.eps)[:, None]
+        normed = self.key_norm(pooled)[:, None]
         return rotate(normed, window.block_angles)[:, 0]
 
     def _choose(
