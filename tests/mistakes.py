@@ -253,12 +253,12 @@ _PLE = (
     Mistake(
         "no EOS barrier",
         PLE_HASH,
-        (("np.where(barred, eos, token)", "token"),),
+        (("(eos if barred else token)", "token"),),
     ),
     Mistake(
         "order-3 hash without the order-2 term",
         PLE_HASH,
-        (("mix = mix ^ (", "mix = history[before:] * multipliers[0] ^ ("),),
+        (("mix ^= (", "mix = history[at] * factors[0] ^ ("),),
     ),
     Mistake(
         "no signed root",

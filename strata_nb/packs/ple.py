@@ -1,8 +1,9 @@
 """N-gram embeddings (PLE): the hash, its constants, rows read from disk as asked."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -90,20 +91,23 @@ def hash_rows(
             f"pass the last {before} ids before the window"
         )
     missing = [eos] * (before - len(context))
-    history = np.array([*missing, *context, *ids], np.int64)
-    rows = np.empty((len(ids), heads), np.int64)
+    history = [int(i) for i in (*missing, *context, *ids)]
+    factors = [int(m) for m in multipliers]
+    pairs = list(zip(sizes.tolist(), offsets.tolist(), strict=True))
     per_order = heads // max(before, 1)
-    mix = history[before:] * multipliers[0]
-    barred = np.zeros(len(ids), np.bool_)
-    for shift in range(1, orders):
-        token = history[before - shift : len(history) - shift]
-        # An EOS at the token itself bars nothing; one further back bars all beyond it,
-        # and reads as EOS itself either way.
-        barred |= token == eos
-        mix = mix ^ (np.where(barred, eos, token) * multipliers[shift])
-        span = slice((shift - 1) * per_order, shift * per_order)
-        rows[:, span] = mix[:, None] % sizes[span] + offsets[span]
-    return rows
+    rows = []
+    # Python's integers: a window has few rows, and nothing can wrap.
+    for at in range(before, len(history)):
+        mix, barred = history[at] * factors[0], False
+        for shift in range(1, orders):
+            token = history[at - shift]
+            # An EOS at the token itself bars nothing; one further back bars all beyond
+            # it, and reads as EOS itself either way.
+            barred = barred or token == eos
+            mix ^= (eos if barred else token) * factors[shift]
+            span = pairs[(shift - 1) * per_order : shift * per_order]
+            rows += [mix % size + offset for size, offset in span]
+    return np.array(rows, np.int64).reshape(len(ids), heads)
 
 
 class PleTable:
@@ -130,12 +134,13 @@ class PleTable:
         self._eos = eos
         self._shards = tuple(shards)
         lengths = [entry.shape[0] for _, entry in self._shards]
-        self._starts = np.array([0, *accumulate(lengths)], np.int64)
+        self._starts = [0, *accumulate(lengths)]
+        self._dtype = self._shards[0][1].dtype
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and features of the whole table."""
-        return int(self._starts[-1]), self._shards[0][1].shape[1]
+        return self._starts[-1], self._shards[0][1].shape[1]
 
     def hash(self, context: Sequence[int], ids: Sequence[int]) -> Int64s:
         """Rows [T, G] of `ids` after `context`, the last N - 1 ids; see `hash_rows`."""
@@ -161,29 +166,21 @@ class PleTable:
             ValueError: a row is outside the table.
         """
         wanted = np.asarray(rows).astype(np.int64, casting="same_kind")
-        flat = wanted.ravel()
+        flat = wanted.ravel().tolist()
         length, features = self.shape
-        if flat.size and not 0 <= flat.min() <= flat.max() < length:
+        if flat and not 0 <= min(flat) <= max(flat) < length:
             raise ValueError(
-                f"`rows` run from {flat.min()} to {flat.max()}, the table from 0 to "
+                f"`rows` run from {min(flat)} to {max(flat)}, the table from 0 to "
                 f"{length - 1}; take them from `hash`"
             )
-        unique, inverse = np.unique(flat, return_inverse=True)
-        found = self._read(unique)[inverse]
-        return found.reshape(*wanted.shape, features)
-
-    def _read(self, rows: Int64s) -> npt.NDArray[np.float32]:
-        """Read ascending distinct rows, neighbours of one shard in one go."""
-        # The last shard that starts at or before the row: empty shards hold none.
-        owners = np.searchsorted(self._starts, rows, side="right") - 1
-        breaks = (np.diff(rows) != 1) | (np.diff(owners) != 0)
-        edges = [0, *(np.flatnonzero(breaks) + 1).tolist(), len(rows)]
-        dtype, features = self._shards[0][1].dtype, self.shape[1]
-        bits = np.empty((len(rows), features), BITS[dtype])
+        bits = np.empty((len(flat), features), BITS[self._dtype])
         target, size = byte_view(bits), features * bits.itemsize
-        # Where each row lies in its file, in bytes of the tensor's own data.
-        places = ((rows - self._starts[owners]) * size).tolist()
-        for low, high in pairwise(edges) if len(rows) else ():
-            file, entry = self._shards[owners[low]]
-            file.read_into(target[low * size : high * size], entry.start + places[low])
-        return widen(bits, DTYPE_NAMES[dtype])
+        # Row by row: a window asks for few rows, far apart, and NumPy calls cost more
+        # than reads do.
+        for number, row in enumerate(flat):
+            # The last shard that starts at or before the row: empty shards hold none.
+            owner = bisect_right(self._starts, row) - 1
+            file, entry = self._shards[owner]
+            place = entry.start + (row - self._starts[owner]) * size
+            file.read_into(target[number * size : (number + 1) * size], place)
+        return widen(bits, DTYPE_NAMES[self._dtype]).reshape(*wanted.shape, features)
