@@ -86,14 +86,19 @@ function build() {
   return ui;
 }
 
+// A line of the text is a line on the page, so a newline and its indent are two chips.
+function lines(token) {
+  const cut = token.text.lastIndexOf("↵") + 1;
+  if (!cut) return [chip(token)];
+  const parts = [chip({ ...token, text: token.text.slice(0, cut) }), make("br")];
+  if (cut < token.text.length) parts.push(chip({ ...token, text: token.text.slice(cut) }));
+  return parts;
+}
+
 function drawText(node, view) {
   const parts = [];
   if (view.hidden) parts.push(make("span", "strata-note", `${view.hidden} earlier cells `));
-  for (const token of view.text) {
-    parts.push(chip(token));
-    // A line of the text is a line on the page.
-    if (token.text.includes("↵")) parts.push(make("br"));
-  }
+  for (const token of view.text) parts.push(...lines(token));
   if (view.root) {
     const root = chip(view.root, "strata-root");
     root.append(make("span", "strata-tag", "root"));
