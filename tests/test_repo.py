@@ -115,3 +115,11 @@ def test_the_wheel_holds_the_tree(wheel: zipfile.ZipFile) -> None:
         "strata_kernels",
         "strata_widgets",
     }
+
+
+def test_the_oracle_stays_short_enough_to_read() -> None:
+    lines = sum(
+        path.read_text(encoding="utf-8").count("\n")
+        for path in tracked("strata_nb/oracle/*.py")
+    )
+    assert lines < 600

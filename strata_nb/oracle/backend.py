@@ -39,21 +39,16 @@ class Forward:
 
     def greedy(self) -> tuple[list[int], bool]:
         """Argmax of each row, lowest index on ties; whether all logits are finite."""
-        assert self.logits is not None
         return best_tokens(self.logits)
 
     def layers(self) -> tuple[LayerDecisions, ...]:
-        """The decisions of each layer over the rows of the window.
-
-        In QSA layers `blocks` is [T, K_b], ascending, padded with -1; `block_scores`
-        is [T, blocks complete at the last row], -inf where a row did not see a block.
-        """
+        """Each layer's decisions; in QSA layers the scores of unseen blocks are -inf."""
         by_layer = zip(*self._decisions, strict=True)
         by_field = (zip(*rows, strict=True) for rows in by_layer)
         return tuple(LayerDecisions(*map(_stacked, fields)) for fields in by_field)
 
 
-def best_tokens(logits: npt.ArrayLike) -> tuple[list[int], bool]:
+def best_tokens(logits: npt.ArrayLike | None) -> tuple[list[int], bool]:
     """Argmax of each row of logits [T, V], lowest index on ties; all finite?"""
     rows = np.asarray(logits, dtype=np.float64)
     return rows.argmax(axis=-1).tolist(), bool(np.isfinite(rows).all())
@@ -132,8 +127,6 @@ class OracleBackend:
 
     def run(self, state: State, ids: Sequence[int], *, head: bool) -> Forward:
         """Run one row per id after `state`, which stays as it is; `head`: logits too.
-
-        A NaN is no error here: it travels on to the logits, where `greedy` tells.
 
         Raises:
             ValueError: there is no id, or one is outside the vocabulary.

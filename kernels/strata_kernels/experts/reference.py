@@ -4,6 +4,9 @@ import functools
 
 import mlx.core as mx
 
+# Numbers in the copies of experts at one time.
+_COPY_LIMIT = 1 << 24
+
 
 def swiglu(gate_up: mx.array) -> mx.array:
     """`silu(gate) * up` of [..., 2I], gate features first; [..., I]."""
@@ -30,12 +33,32 @@ def mix_experts(
     Returns:
         [T, H].
     """
-    row, each = _numbers(*chosen.shape)
     spread = x[:, None, None, :]
-    inner = mx.gather_mm(spread, gate_up, lhs_indices=row, rhs_indices=chosen)
-    active = swiglu(inner)
-    outer = mx.gather_mm(active, down, lhs_indices=each, rhs_indices=chosen).squeeze(2)
-    return (weights[:, None, :] @ outer).squeeze(1)
+    if x.dtype == mx.float32 or mx.default_device() != mx.cpu:
+        row, each = _numbers(*chosen.shape)
+        inner = mx.gather_mm(spread, gate_up, lhs_indices=row, rhs_indices=chosen)
+        active = swiglu(inner)
+        outer = mx.gather_mm(active, down, lhs_indices=each, rhs_indices=chosen)
+    else:
+        outer = _by_copies(spread, chosen, gate_up, down)
+    return (weights[:, None, :] @ outer.squeeze(2)).squeeze(1)
+
+
+def _by_copies(
+    x: mx.array, chosen: mx.array, gate_up: mx.array, down: mx.array
+) -> mx.array:
+    """The chosen experts copied out: MLX gathers on a CPU in float32 alone.
+
+    Rows are taken a few at a time, so that the copies stay small.
+    """
+    per_row = chosen.shape[1] * gate_up[0].size
+    step = max(1, _COPY_LIMIT // per_row)
+    pieces = [
+        swiglu(x[i : i + step] @ gate_up[chosen[i : i + step]])
+        @ down[chosen[i : i + step]]
+        for i in range(0, x.shape[0], step)
+    ]
+    return mx.concatenate(pieces)
 
 
 @functools.lru_cache(maxsize=64)

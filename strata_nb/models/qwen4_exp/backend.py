@@ -139,7 +139,8 @@ class Qwen4Exp:
             values = values[len(layer.parts) :]
             pending = (*pending, *more)
             decisions.append(decided)
-        logits = self.lm_head(self.mixer(h)[0]) if head else None
+        # Float32 whatever the model's dtype: NumPy has no bfloat16.
+        logits = self.lm_head(self.mixer(h)[0]).astype(mx.float32) if head else None
         best = None if logits is None else best_tokens(logits)
         # Where all rows are kept in any case, one evaluation serves run and commit.
         sure = not head or len(ids) == 1
