@@ -42,7 +42,7 @@ class Forward:
         return best_tokens(self.logits)
 
     def layers(self) -> tuple[LayerDecisions, ...]:
-        """Each layer's decisions; in QSA layers the scores of unseen blocks are -inf."""
+        """Each layer's decisions; in QSA layers scores of unseen blocks are -inf."""
         by_layer = zip(*self._decisions, strict=True)
         by_field = (zip(*rows, strict=True) for rows in by_layer)
         return tuple(LayerDecisions(*map(_stacked, fields)) for fields in by_field)
