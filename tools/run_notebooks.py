@@ -85,7 +85,7 @@ def _joined(outputs: Sequence[Any]) -> list[Any]:
     """Join pieces of one stream: where they break is a matter of time."""
     joined: list[Any] = []
     for output in outputs:
-        last = joined[-1] if joined else {}
+        last: Any = joined[-1] if joined else {}
         same = output.output_type == last.get("output_type") == "stream"
         if same and output.name == last.name:
             last.text += output.text
