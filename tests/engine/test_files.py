@@ -1,5 +1,6 @@
 """A file is replaced whole or not at all."""
 
+import contextlib
 import errno
 import os
 import resource
@@ -24,15 +25,20 @@ def old(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
+@contextlib.contextmanager
 def tiny_disk() -> Iterator[None]:
-    """Let no file of this process grow beyond 1000 bytes."""
+    """Let no file of this process grow beyond 1000 bytes.
+
+    Around one call, no longer: pytest's own output may be such a file.
+    """
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    signal.signal(signal.SIGXFSZ, handler)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
 def only(path: Path) -> bool:
@@ -80,9 +86,9 @@ def test_the_blocks_own_file_trouble_is_not_renamed(old: Path) -> None:
     assert only(old)
 
 
-@pytest.mark.usefixtures("tiny_disk")
 def test_a_full_disk_keeps_the_old_file(old: Path) -> None:
-    with pytest.raises(OSError, match=r"free some space .* nothing has changed") as e:
+    message = r"free some space .* nothing has changed"
+    with pytest.raises(OSError, match=message) as e, tiny_disk():
         write_bytes(old, b"x" * 5000)
     assert e.value.errno == errno.EFBIG
     assert str(old) in str(e.value)
