@@ -170,6 +170,8 @@ def load(
 ) -> Model:
     """Load a model.
 
+    Turns TF32 products off for this process, unless `MLX_ENABLE_TF32` is set.
+
     Args:
         name: a bundled model ("strata-tiny") or a folder in Hugging Face layout.
         backend: "mlx", or "oracle": NumPy in float64, serial, the second opinion.
@@ -185,6 +187,9 @@ def load(
         raise ValueError(f"`backend` is {backend!r}, wanted 'mlx' or 'oracle'")
     if dtype is not None and dtype not in _DTYPES:
         raise ValueError(f"`dtype` is {dtype!r}, wanted {' or '.join(_DTYPES)}")
+    # MLX on CUDA multiplies float32 in TF32 unless told otherwise before its first
+    # product: off by 1e-3, which no comparison here would stand.
+    os.environ.setdefault("MLX_ENABLE_TF32", "0")
     checkpoint = open_checkpoint(_folder(name))
     on_cpu = mx.default_device() == mx.cpu
     own: Dtype = "bfloat16" if checkpoint.dtype == "bfloat16" else "float32"

@@ -23,13 +23,18 @@ def assert_close(name: str, got: object, want: object, *, rel: float = 1e-3) -> 
 
 
 def assert_same(
-    first: Engine, second: Engine, *, why: str = "", exact: bool = EXACT
+    first: Engine,
+    second: Engine,
+    *,
+    why: str = "",
+    exact: bool = EXACT,
+    atol: float = 1e-4,
 ) -> None:
-    """Every part is equal: to the bit where rows do not matter, else within 1e-4.
+    """Every part is equal: to the bit where rows do not matter, else within `atol`.
 
     `exact=True` for a twin, which has the same rows on every device.
     """
-    found = strata_nb.diff(first, second, atol=0.0 if exact else 1e-4)
+    found = strata_nb.diff(first, second, atol=0.0 if exact else atol)
     assert not found, f"{why}: {found}"
 
 

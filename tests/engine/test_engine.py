@@ -1,5 +1,8 @@
 """The transaction: order of the verbs, their errors, and that nothing changes."""
 
+import os
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 from typing import Any
@@ -380,3 +383,16 @@ def test_a_damaged_state_shows_at_finish(tiny: Model, part: str) -> None:
     )
     with pytest.raises(NotFiniteError):
         broken.finish(broken.run([1]))
+
+
+def test_loading_turns_tf32_off() -> None:
+    """Float32 products on CUDA are off by 1e-3 otherwise."""
+    code = (
+        "import os, strata_nb; strata_nb.load('strata-tiny'); "
+        "print(os.environ['MLX_ENABLE_TF32'])"
+    )
+    environment = {k: v for k, v in os.environ.items() if k != "MLX_ENABLE_TF32"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment
+    )
+    assert done.stdout.strip() == "0", done.stderr

@@ -21,7 +21,9 @@ MODES = [
 STARTS = [*range(5, 9), *range(17, 21), *range(38, 42)]
 
 
-def twin_and_replay(engine: Engine, rows: list[int], keep: int, *, why: str) -> None:
+def twin_and_replay(
+    engine: Engine, rows: list[int], keep: int, *, why: str, atol: float = 1e-4
+) -> None:
     """Commit `keep` of `rows`; compare with other rejected rows, and with none."""
     vocab = engine.backend.config.vocab_size
     kept, rejected = rows[:keep], rows[keep:]
@@ -30,7 +32,7 @@ def twin_and_replay(engine: Engine, rows: list[int], keep: int, *, why: str) -> 
     step(twin, [*kept, *((t * 7 + 13) % vocab for t in rejected)], keep=keep)
     assert_same(subject, twin, why=f"{why}: twin", exact=True)
     step(replay, kept)
-    assert_same(subject, replay, why=f"{why}: replay")
+    assert_same(subject, replay, why=f"{why}: replay", atol=atol)
 
 
 @pytest.mark.parametrize("start", STARTS)
@@ -80,7 +82,9 @@ def test_in_bfloat16(tiny_folder: Path, kv: str) -> None:
     ):
         engine = after(model, prompt(model, start, seed=start), kv=kv)
         rows = prompt(model, width, seed=width + 40)
-        twin_and_replay(engine, rows, keep, why=f"start={start} T={width} keep={keep}")
+        why = f"start={start} T={width} keep={keep}"
+        # 0.03 was seen on an H200, where products depend on the number of rows.
+        twin_and_replay(engine, rows, keep, why=why, atol=0.2)
 
 
 def test_bfloat16_computes_the_same_model(tiny: Model, tiny_folder: Path) -> None:
