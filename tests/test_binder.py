@@ -1,15 +1,18 @@
 """What Binder and the public CI would run, as far as it shows without either."""
 
+import importlib.metadata
 import importlib.util
 import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).parents[1]
 BINDER = ROOT / "binder"
@@ -21,16 +24,43 @@ def requirements() -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
+def pins() -> dict[str, str]:
+    """The exact versions in constraints.txt."""
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    found = [re.fullmatch(r"([\w.-]+)==([\w.]+)", line) for line in lines]
+    assert None not in found
+    return {match[1]: match[2] for match in found if match}
+
+
 def test_every_package_has_its_exact_version() -> None:
     # pip finds a constraints file relative to the file that names it.
     option, path = requirements()[0].split()
     assert option == "-c"
     assert (BINDER / path).resolve() == ROOT / "constraints.txt"
-    pins = (ROOT / "constraints.txt").read_text().splitlines()
-    pinned = [re.match(r"([\w.-]+)==[\w.]+$", line) for line in pins]
-    names = {match[1] for match in pinned if match}
-    assert None not in pinned
-    assert {"mlx", "mlx-cpu", "jupyterlab", "anywidget", "polars"} <= names
+    assert {"mlx", "mlx-cpu", "jupyterlab", "anywidget", "polars"} <= set(pins())
+
+
+def test_every_version_installs_on_each_python_that_we_name() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["requires-python"] == ">=3.11"
+    # The first of each: Debian 12 has 3.11.2, and some packages ask for 3.11.5.
+    matrix = jobs()["linux"]["strategy"]["matrix"]["python"]
+    pythons = [f"{version}.0" for version in matrix]
+    assert pythons[0] == "3.11.0"
+    seen, refused = 0, []
+    for name, version in pins().items():
+        try:
+            found = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue  # a back end or a tool of another system
+        # A local build says so behind the plus: torch 2.13.0+cpu.
+        if found.version.split("+")[0] != version:
+            continue  # by hand, and so it says nothing about the pin
+        seen += 1
+        asked = SpecifierSet(found.metadata.get("Requires-Python") or "")
+        refused += [f"{name} {version}: {asked}" for v in pythons if v not in asked]
+    assert seen > 50
+    assert refused == []
 
 
 def test_this_repository_is_installed_with_a_back_end_and_the_lab() -> None:
