@@ -1,6 +1,7 @@
 """Take a mixture-of-experts inference engine apart: run, finish, commit."""
 
 from importlib import import_module
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
         TransactionError,
     )
     from strata_nb.model import Model, diff, load
-    from strata_nb.session import decode
+    from strata_nb.session import generate
     from strata_nb.state import Difference
     from strata_nb.trace import LayerRecord, Trace, WindowRecord
     from strata_nb.window import CommitReport, Result, Window
@@ -33,8 +34,8 @@ __all__ = [
     "TransactionError",
     "Window",
     "WindowRecord",
-    "decode",
     "diff",
+    "generate",
     "load",
 ]
 
@@ -48,7 +49,7 @@ _HOME = {
     "Model": "strata_nb.model",
     "diff": "strata_nb.model",
     "load": "strata_nb.model",
-    "decode": "strata_nb.session",
+    "generate": "strata_nb.session",
     "Difference": "strata_nb.state",
     "LayerRecord": "strata_nb.trace",
     "Trace": "strata_nb.trace",
@@ -60,6 +61,8 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return version("strata-nb")
     # On first use: `strata-nb doctor` must run where MLX does not, `--help` at once.
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

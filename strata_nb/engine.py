@@ -59,7 +59,7 @@ class Engine:
         self.options = options
         self.trace = Trace(provenance=provenance)
         self._now = start or Committed(backend.initial(), root=None, window=None)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._seen_shapes: set[tuple[int, bool]] = set()
 
     def __repr__(self) -> str:
@@ -109,19 +109,21 @@ class Engine:
         tokens = refusals.tokens(ids, vocabulary=self._vocabulary) if len(ids) else ()
         if chunk < 1:
             raise ValueError(f"`chunk` is {chunk}, wanted 1 or more rows")
-        refusals.room(len(tokens), self.position, self.context)
-        before, recorded = self._now, len(self.trace)
-        try:
-            for at in range(0, len(tokens), chunk):
-                window = self.run(tokens[at : at + chunk], head=False)
-                self.finish(window)
-                self.commit(window)
-                if progress is not None:
-                    progress(at + window.T, len(tokens))
-        except BaseException:
-            self._now = before
-            self.trace.truncate(recorded)
-            raise
+        with self._verb():
+            refusals.open_window(self._now.window, "prefill")
+            refusals.room(len(tokens), self.position, self.context)
+            before, recorded_before = self._now, len(self.trace)
+            try:
+                for at in range(0, len(tokens), chunk):
+                    window = self.run(tokens[at : at + chunk], head=False)
+                    self.finish(window)
+                    self.commit(window)
+                    if progress is not None:
+                        progress(at + window.T, len(tokens))
+            except BaseException:
+                self._now = before
+                self.trace.truncate(recorded_before)
+                raise
         return self.position
 
     def run(
@@ -319,7 +321,7 @@ class Engine:
         return self.backend.leaves(self._now.state)
 
     def digests(self) -> dict[str, str]:
-        """SHA-256 of each part of the committed state."""
+        """SHA-256 of each part of the committed state, and the position."""
         return self._digests_of(self._now.state)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -352,6 +354,8 @@ class Engine:
                     f"the saved state has {saved.position} cells, this engine takes "
                     f"{self.context}; make one with context={saved.position}"
                 )
+            if saved.root is not None:
+                refusals.tokens([saved.root], vocabulary=self._vocabulary)
             state = self.backend.from_leaves(saved.leaves, position=saved.position)
             self._now = Committed(state, root=saved.root, window=None)
 

@@ -175,8 +175,8 @@ def load(
     Args:
         name: a bundled model ("strata-tiny") or a folder in Hugging Face layout.
         backend: "mlx", or "oracle": NumPy in float64, serial, the second opinion.
-        dtype: of weights and activations. Not given: float32 on a CPU, the
-            checkpoint's own on a GPU.
+        dtype: of weights and activations. Not given: bfloat16 for a checkpoint in
+            bfloat16 on a GPU, else float32.
 
     Raises:
         CheckpointError: the folder is missing or not understood; the message names
@@ -219,6 +219,12 @@ def diff(first: Engine, second: Engine, *, atol: float = 0.0) -> list[Difference
         second: another one, of any backend.
         atol: largest absolute difference that counts as none; 0 compares exactly.
     """
+    for engine in (first, second):
+        if not isinstance(engine, Engine):
+            raise TypeError(
+                f"diff wants two engines, got {type(engine).__name__}; "
+                "`restore` a saved file into one first"
+            )
     found = differences(
         first.leaves(),
         second.leaves(),

@@ -26,7 +26,7 @@ MAX_ROWS = 8
 def named(window: Window) -> str:
     """How messages speak of a window."""
     last = window.start + window.T - 1
-    return f"window {window.number} (cells {window.start} to {last})"
+    return f"the window of cells {window.start} to {last}"
 
 
 def tokens(ids: Tokens, *, vocabulary: int) -> tuple[int, ...]:
@@ -127,9 +127,10 @@ def keep(
     limit = window.T if force else result.keep
     if not 1 <= wanted <= limit:
         more = ", or pass force=True to keep rejected rows"
+        useful = not force and 1 <= wanted <= window.T
         raise KeepError(
             f"keep={wanted} is outside 1 to {limit}; keep {result.keep} rows (the "
-            f"natural keep) or fewer{'' if force or wanted < 1 else more}; abort the "
+            f"natural keep) or fewer{more if useful else ''}; abort the "
             "window to keep none"
         )
     return wanted

@@ -1,4 +1,4 @@
-"""Decoding: windows in a row until a stop id or a limit."""
+"""Generating: windows in a row until a stop id or a limit."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ Drafts = Callable[[Sequence[int]], Sequence[int]]
 
 
 @dataclass(frozen=True)
-class Decoded:
-    """A decoded text.
+class Generated:
+    """A generated text.
 
     Attributes:
         tokens: emitted tokens; a stop id is the last of them.
@@ -30,15 +30,15 @@ class Decoded:
     accepted: int
 
 
-def decode(
+def generate(
     engine: Engine,
     root: int,
     *,
     max_new: int,
     drafts: Drafts | None = None,
     stop_ids: Collection[int] | None = None,
-) -> Decoded:
-    """Decode greedily after `root`; the text is the same with any drafts or none.
+) -> Generated:
+    """Generate greedily after `root`; the text is the same with any drafts or none.
 
     The last token emitted is not committed: it is the root of whatever comes next, as
     in decoding row by row.
@@ -52,6 +52,8 @@ def decode(
 
     Raises:
         ValueError: `max_new` is negative; nothing has changed.
+        StrataError: as `run`, `finish` and `commit` raise; no window is left open and
+            what was emitted before stays committed.
     """
     if max_new < 0:
         raise ValueError(f"`max_new` is {max_new}, wanted 0 or more tokens")
@@ -65,9 +67,15 @@ def decode(
         text = [root, *emitted]
         rows = [text[-1], *(drafts(text) if drafts else ())][:room]
         window = engine.run(rows, drafter="caller" if drafts else "none")
-        result = engine.finish(window, stop_ids=stop_ids, tokens_left=left)
-        engine.commit(window)
+        try:
+            result = engine.finish(window, stop_ids=stop_ids, tokens_left=left)
+            engine.commit(window)
+        except BaseException:
+            # An interrupt, or logits that are no numbers: what was committed stays.
+            if engine.window is window:
+                engine.abort(window)
+            raise
         emitted += result.emitted
         windows, stop = windows + 1, result.stop
         offered, accepted = offered + result.offered, accepted + result.accepted
-    return Decoded(tuple(emitted), stop or "limit", windows, offered, accepted)
+    return Generated(tuple(emitted), stop or "limit", windows, offered, accepted)

@@ -1,6 +1,5 @@
 """State as named arrays: digests, differences, and the file of a saved engine."""
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from safetensors.numpy import save as to_safetensors
 
 from strata_nb.errors import SavedStateError
 from strata_nb.files import write_bytes
+from strata_nb.parts import digest_leaves
 from strata_nb.trace import Leaf
 
 Leaves: TypeAlias = Mapping[Leaf, np.ndarray]
@@ -22,19 +22,16 @@ FORMAT = "strata-nb state 1"
 
 
 def digests(leaves: Leaves, *, position: int) -> dict[str, str]:
-    """SHA-256 of each part over all its layers, and of the position.
+    """SHA-256 of each part over all its layers; of the position its number.
 
     Args:
         leaves: live cells of every part.
         position: committed cells.
     """
-    hashes: dict[str, Any] = {}
-    for leaf in sorted(leaves, key=_order):
-        sha = hashes.setdefault(leaf.part, hashlib.sha256())
-        array = np.ascontiguousarray(leaves[leaf])
-        sha.update(f"{leaf}:{array.dtype.str}:{array.shape}:".encode())
-        sha.update(array.tobytes())
-    found = {part: sha.hexdigest() for part, sha in hashes.items()}
+    parts: dict[str, dict[str, np.ndarray]] = {}
+    for leaf, array in leaves.items():
+        parts.setdefault(leaf.part, {})[_name(leaf)] = array
+    found = {part: digest_leaves(arrays) for part, arrays in sorted(parts.items())}
     return {"position": str(position), **found}
 
 
@@ -129,7 +126,7 @@ def save_state(path: str | os.PathLike[str], saved: SavedState) -> None:
         "position": saved.position,
         "root": saved.root,
         "identity": saved.identity,
-        "digests": digests(saved.leaves, position=saved.position),
+        "digests": _told(saved.leaves, saved.position, saved.root),
     }
     arrays = {_name(leaf): np.ascontiguousarray(a) for leaf, a in saved.leaves.items()}
     write_bytes(path, to_safetensors(arrays, metadata={"strata": json.dumps(head)}))
@@ -156,7 +153,7 @@ def load_state(
                 f"{file.name} was saved with {key} {got!r}, this engine has {wanted!r};"
                 f" restore it into an engine with {key} {got!r}"
             )
-    found = digests(leaves, position=head["position"])
+    found = _told(leaves, head["position"], head["root"])
     for part in sorted({*found, *head["digests"]}):
         if found.get(part) != head["digests"].get(part):
             raise SavedStateError(
@@ -166,11 +163,18 @@ def load_state(
     return SavedState(leaves, head["position"], head["root"], head["identity"])
 
 
+def _told(leaves: Leaves, position: int, root: int | None) -> dict[str, str]:
+    """What the header says of the content, so that any change of it shows."""
+    return {**digests(leaves, position=position), "root": str(root)}
+
+
 def _read(file: Path) -> tuple[dict[str, Any], dict[Leaf, np.ndarray]]:
     try:
         with safe_open(file, framework="np") as tensors:
             text = (tensors.metadata() or {}).get("strata")
             head = json.loads(text) if text else {}
+            if not isinstance(head, dict):
+                raise TypeError("its header is no object")
             if head.get("format") != FORMAT:
                 raise SavedStateError(
                     f"{file.name} has format {head.get('format')!r}, wanted "

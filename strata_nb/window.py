@@ -1,6 +1,5 @@
 """What the verbs hand out: an open window, its result, the report of a commit."""
 
-import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,8 +12,6 @@ from strata_nb.backend import Forward
 from strata_nb.trace import LayerDecisions, WindowRecord, window_record
 
 Phase: TypeAlias = Literal["run", "finished", "committed", "aborted"]
-
-_numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,6 @@ class Window:
     phase: Phase = "run"
     result: Result | None = None
     finish_ms: float = 0.0
-    number: int = field(default_factory=lambda: next(_numbers))
 
     @property
     def T(self) -> int:
@@ -120,6 +116,13 @@ class Committed:
     window: Window | None
 
 
+def _emitted(window: Window, result: Result, keep: int) -> tuple[int, ...]:
+    """The kept drafts and the new root: what the text gains."""
+    if window.headless:
+        return ()
+    return (*window.inputs[1:keep], result.predictions[keep - 1])
+
+
 def recorded(
     window: Window,
     result: Result,
@@ -138,14 +141,16 @@ def recorded(
         commit_ms: time of the commit, ms.
     """
     natural = keep == result.keep
+    # Drafts that a smaller keep gives up are in no counter, like those behind a stop.
+    given_up = keep < result.keep
     return window_record(
         position=window.start,
         inputs=window.inputs,
         keep=keep,
         decisions=window.layers,
         predictions=result.predictions,
-        emitted=result.predictions[:keep],
-        offered=result.offered,
+        emitted=_emitted(window, result, keep),
+        offered=keep - 1 if given_up else result.offered,
         accepted=min(result.accepted, keep - 1),
         forced=not natural,
         stop=result.stop if natural else None,

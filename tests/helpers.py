@@ -38,7 +38,7 @@ def assert_same(
     assert not found, f"{why}: {found}"
 
 
-def step(
+def advance(
     engine: Engine, ids: Sequence[int], *, keep: int | None = None
 ) -> strata_nb.CommitReport:
     """Run, finish and commit `ids`, whatever the model thinks of them."""
@@ -50,7 +50,7 @@ def step(
 def serial(engine: Engine, ids: Sequence[int]) -> Engine:
     """Feed `ids` one row at a time."""
     for token in ids:
-        step(engine, [token])
+        advance(engine, [token])
     return engine
 
 
@@ -58,7 +58,7 @@ def greedy(engine: Engine, root: int, count: int) -> list[int]:
     """Plain decoding: `count` tokens after `root`, one row a window, no stops."""
     found: list[int] = []
     while len(found) < count:
-        report = step(engine, [found[-1] if found else root])
+        report = advance(engine, [found[-1] if found else root])
         assert report.root is not None
         found.append(report.root)
     return found

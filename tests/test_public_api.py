@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 
@@ -22,8 +23,8 @@ NAMES = [
     "TransactionError",
     "Window",
     "WindowRecord",
-    "decode",
     "diff",
+    "generate",
     "load",
 ]
 
@@ -52,6 +53,10 @@ def test_importing_loads_no_mlx() -> None:
     code = "import strata_nb, sys; print('mlx' in sys.modules, dir(strata_nb)[0])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.split() == ["False", "CheckpointError"], done.stderr
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert strata_nb.__version__ == version("strata-nb")
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

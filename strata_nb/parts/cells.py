@@ -101,6 +101,6 @@ def _expand(flags: mx.array, extra: int) -> mx.array:
     return flags.reshape(*flags.shape, *([1] * extra))
 
 
-def head(rows: Sequence[mx.array], keep: int) -> Rows:
+def first_rows(rows: Sequence[mx.array], keep: int) -> Rows:
     """The first `keep` rows of each component."""
     return tuple(a[:keep] for a in rows)

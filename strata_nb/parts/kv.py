@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import mlx.core as mx
 
-from strata_nb.parts.cells import Cells, Rows, head, join, take
+from strata_nb.parts.cells import Cells, Rows, first_rows, join, take
 from strata_nb.parts.part import Part
 
 KvKind: TypeAlias = Literal["float32", "bfloat16", "int8"]
@@ -57,7 +57,7 @@ class KeyValues(Part[Cells, Rows]):
 
     def commit(self, committed: Cells, pending: Rows, *, keep: int) -> Cells:
         """Append the kept rows; a rejected row never had a cell."""
-        return committed.append(head(pending, keep))
+        return committed.append(first_rows(pending, keep))
 
     def leaves(self, committed: Cells) -> dict[str, mx.array]:
         """Each component as stored, [n, Hkv, ...]."""

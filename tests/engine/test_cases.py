@@ -8,12 +8,12 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from helpers import EXACT, after, assert_same, greedy, prompt, serial, step
+from helpers import EXACT, advance, after, assert_same, greedy, prompt, serial
 from strata_kernels.route import route
 from strata_nb import Model
 from strata_nb.engine import Engine
 from strata_nb.parts import PleTokens
-from strata_nb.session import decode
+from strata_nb.session import generate
 
 
 def rule(
@@ -21,7 +21,7 @@ def rule(
 ) -> Engine:
     """After a window, state and the next 20 greedy tokens are those of plain rows."""
     engine = after(model, ids, **kw)
-    step(engine, rows, keep=keep)
+    advance(engine, rows, keep=keep)
     want = serial(after(model, ids, **kw), rows[:keep])
     assert_same(engine, want, why=f"{len(ids)} cells, T={len(rows)}, keep={keep}")
     assert greedy(engine.fork(), 3, 20) == greedy(want, 3, 20)
@@ -45,7 +45,7 @@ def test_hand_01_rejected_drafts_leave_the_recurrence(tiny: Model) -> None:
             window = engine.run(wrong_drafts(engine, root, width))
             accepted += engine.finish(window, stop_ids=()).accepted
             report = engine.commit(window)
-            step(plain, [root])
+            advance(plain, [root])
             assert_same(engine, plain, why=f"T={width}")
             assert report.root is not None
             root = report.root
@@ -59,8 +59,8 @@ def test_hand_02_the_indexer_follows_the_text(tiny: Model, length: int) -> None:
     engine, plain = after(tiny, ids), after(tiny, ids)
     # Large index keys: of many tokens, those whose raw keys are longest.
     drafts = loudest(tiny, 5)
-    step(engine, [9, *drafts], keep=1)
-    step(plain, [9])
+    advance(engine, [9, *drafts], keep=1)
+    advance(plain, [9])
     root = 9
     for _ in range(8):
         n = engine.position
@@ -115,22 +115,74 @@ def test_hand_05_exactly_as_many_tokens_as_asked_for(tiny: Model, width: int) ->
     start = after(tiny, ids)
     for limit in range(13):
         engine = start.fork()
-        got = decode(engine, 8, max_new=limit, drafts=perfect, stop_ids=())
+        got = generate(engine, 8, max_new=limit, drafts=perfect, stop_ids=())
         assert list(got.tokens) == want[:limit]
         assert engine.position == 21 + limit
         assert got.stop == "limit"
         # Counters count what was emitted: one bonus a window, the rest accepted.
         assert len(got.tokens) == got.windows + got.accepted
         assert got.offered >= got.accepted
-    assert decode(start, 8, max_new=0).windows == 0
+    assert generate(start, 8, max_new=0).windows == 0
     assert start.position == 21
     with pytest.raises(ValueError, match="`max_new` is -1"):
-        decode(start, 8, max_new=-1)
+        generate(start, 8, max_new=-1)
+
+
+EDIT = """<|im_start|>user
+Rename `total` to `count`:
+def add(items):
+    total = 0
+    for item in items:
+        total += item
+    return total
+<|im_end|>
+<|im_start|>assistant
+"""
+
+
+@pytest.mark.parametrize("width", [1, 3, 8])
+def test_the_models_own_stop_id_is_emitted_and_not_committed(
+    trained: Model, width: int
+) -> None:
+    ids = trained.encode(EDIT)
+    plain = generate(after(trained, ids[:-1]), ids[-1], max_new=60)
+    assert plain.stop == "stop"
+    assert trained.decode(plain.tokens[-1:]) == "<|im_end|>"
+    engine = after(trained, ids[:-1])
+
+    def beyond(text: Sequence[int]) -> list[int]:
+        # The true text, its stop id and something after it.
+        return [*plain.tokens, 9, 9, 9][len(text) - 1 :][: width - 1]
+
+    got = generate(engine, ids[-1], max_new=60, drafts=beyond)
+    assert got.tokens == plain.tokens
+    assert engine.position == len(ids) + len(plain.tokens) - 1
+    assert len(got.tokens) == got.windows + got.accepted
+    assert_same(engine, serial(after(trained, ids), plain.tokens[:-1]))
+
+
+def test_an_exception_while_generating_leaves_no_window_open(tiny: Model) -> None:
+    engine = after(tiny, prompt(tiny, 21))
+    calls = []
+
+    def stops(text: Sequence[int]) -> list[int]:
+        calls.append(len(text))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return []
+
+    with pytest.raises(KeyboardInterrupt):
+        generate(engine, 8, max_new=9, drafts=stops, stop_ids=())
+    assert engine.position == 23
+    with pytest.raises(ValueError, match="outside the vocabulary"):
+        generate(engine, 8, max_new=9, drafts=lambda _: [10**9])
+    assert engine.window is None
+    assert engine.position == 23
 
 
 def test_hand_05_the_end_of_the_context_is_a_limit_too(tiny: Model) -> None:
     engine = after(tiny, prompt(tiny, 21), context=25)
-    got = decode(engine, 8, max_new=50, stop_ids=())
+    got = generate(engine, 8, max_new=50, stop_ids=())
     assert (len(got.tokens), got.stop, engine.position) == (4, "limit", 25)
 
 
@@ -156,8 +208,8 @@ def test_hand_10_eight_bit_cells_rewind_inside_a_group(
 
 def test_hand_10_a_rejected_row_changes_no_kept_scale(wide: Model) -> None:
     engine, twin = (after(wide, prompt(wide, 62), kv="int8") for _ in range(2))
-    step(engine, [3, 4, 5, 6], keep=2)
-    step(twin, [3, 4, 200, 201], keep=2)
+    advance(engine, [3, 4, 5, 6], keep=2)
+    advance(twin, [3, 4, 200, 201], keep=2)
     scales = [
         {k: v for k, v in e.leaves().items() if k.field.endswith(("_scale", "_bias"))}
         for e in (engine, twin)
@@ -184,28 +236,28 @@ def test_hand_11_a_rejected_token_leaves_the_ngram_history() -> None:
 @pytest.mark.parametrize("fold", ["lazy", "eager"])
 def test_s1_a_cancelled_window(tiny: Model, fold: str) -> None:
     engine = after(tiny, prompt(tiny, 22), fold=fold)
-    step(engine, [1, 2, 3, 4], keep=2)
+    advance(engine, [1, 2, 3, 4], keep=2)
     before = engine.digests()
     engine.abort(engine.run([5, 6, 7, 8]))
     assert engine.digests() == before
     assert_same(engine, serial(after(tiny, prompt(tiny, 22)), [1, 2]))
 
 
-@pytest.mark.parametrize("plain_steps", [1, 2, 3, 7, 10])
-def test_s2_plain_steps_between_two_windows(tiny: Model, plain_steps: int) -> None:
+@pytest.mark.parametrize("plain_rows", [1, 2, 3, 7, 10])
+def test_s2_plain_rows_between_two_windows(tiny: Model, plain_rows: int) -> None:
     ids = prompt(tiny, 22, seed=6)
-    between = prompt(tiny, plain_steps, seed=plain_steps)
+    between = prompt(tiny, plain_rows, seed=plain_rows)
     engine = after(tiny, ids)
-    step(engine, [1, 2, 3, 4], keep=2)
+    advance(engine, [1, 2, 3, 4], keep=2)
     serial(engine, between)
-    step(engine, [5, 6, 7], keep=1)
+    advance(engine, [5, 6, 7], keep=1)
     assert_same(engine, serial(after(tiny, ids), [1, 2, *between, 5]))
 
 
 def test_s3_convolutions_forget_the_last_draft(tiny: Model) -> None:
     one, other = (after(tiny, prompt(tiny, 22)) for _ in range(2))
-    step(one, [1, 2, 3, 4], keep=1)
-    step(other, [1, 2, 3, 99], keep=1)
+    advance(one, [1, 2, 3, 4], keep=1)
+    advance(other, [1, 2, 3, 99], keep=1)
     found = one.leaves(), other.leaves()
     for part in ("gdn_conv", "ple_conv"):
         leaves = [leaf for leaf in found[0] if leaf.part == part]
@@ -228,7 +280,7 @@ def test_s5_a_fork_has_its_own_index_keys(tiny: Model) -> None:
     roots, texts = [3, 4], ([], [])  # type: tuple[list[int], tuple[list[int], list[int]]]
     for _ in range(20):
         for side, engine in enumerate((left, right)):
-            roots[side] = step(engine, [roots[side]]).root or 0
+            roots[side] = advance(engine, [roots[side]]).root or 0
             texts[side].append(roots[side])
     for side, first in enumerate((3, 4)):
         cold = after(tiny, ids)
@@ -268,8 +320,8 @@ def test_s20_two_sequences_of_one_model_do_not_mix(tiny: Model) -> None:
     one, two = prompt(tiny, 25, seed=12), prompt(tiny, 25, seed=13)
     first, second = tiny.engine(), tiny.engine()
     for a, b in zip(one, two, strict=True):
-        step(first, [a, 1, 2], keep=1)
-        step(second, [b, 3], keep=1)
+        advance(first, [a, 1, 2], keep=1)
+        advance(second, [b, 3], keep=1)
     assert_same(first, serial(tiny.engine(), one))
     assert_same(second, serial(tiny.engine(), two))
 
@@ -288,6 +340,6 @@ def test_s22_a_wrapped_model_takes_the_same_path(tiny: Model) -> None:
     plain, wrapped = (after(tiny, prompt(tiny, 22)) for _ in range(2))
     wrapped.backend = PassThrough(wrapped.backend)
     for engine in (plain, wrapped):
-        step(engine, [1, 2, 3, 4, 5], keep=2)
+        advance(engine, [1, 2, 3, 4, 5], keep=2)
     assert_same(plain, wrapped)
     assert plain.trace[-1].layers == wrapped.trace[-1].layers

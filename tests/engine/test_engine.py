@@ -5,15 +5,17 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 import strata_nb
-from helpers import after, assert_same, greedy, prompt, step
-from strata_nb import Model
+from helpers import advance, after, assert_same, greedy, prompt
+from strata_nb import Model, load
 from strata_nb.engine import Engine
 from strata_nb.errors import (
     AlreadyFinishedError,
@@ -29,6 +31,7 @@ from strata_nb.errors import (
 )
 from strata_nb.models.qwen4_exp.backend import best_tokens
 from strata_nb.window import Committed
+from tiny import small_config, write_checkpoint
 
 
 @pytest.fixture
@@ -55,7 +58,7 @@ def test_an_aborted_prompt_window_leaves_every_digest(engine: Engine) -> None:
 
 def test_run_commits_nothing_even_with_a_fold_pending(small: Model) -> None:
     engine = after(small, prompt(small, 9), fold="lazy")
-    step(engine, [1, 2, 3, 4], keep=2)
+    advance(engine, [1, 2, 3, 4], keep=2)
     before = engine.digests()
     window = engine.run([5, 6, 7])
     assert engine.digests() == before
@@ -68,16 +71,40 @@ def test_commit_returns_the_prediction_of_the_last_kept_row(engine: Engine) -> N
     result = engine.finish(window, stop_ids=())
     report = engine.commit(window, keep=2, force=True)
     assert report.root == engine.root == result.predictions[1]
-    assert report.emitted == result.predictions[:2]
+    assert report.emitted == (4, result.predictions[1])
     assert (report.position, report.keep) == (engine.position, 2)
     assert report.digests() == engine.digests()
     assert window.phase == "committed"
 
 
+def test_a_forced_window_emits_what_it_kept(small: Model) -> None:
+    engine = after(small, prompt(small, 9))
+    right = greedy(engine.fork(), 3, 1)[0]
+    rows = [3, (right + 1) % 17, 5, 6]
+    window = engine.run(rows)
+    result = engine.finish(window, stop_ids=())
+    assert result.keep == 1
+    report = engine.commit(window, keep=3, force=True)
+    assert report.emitted == (rows[1], rows[2], result.predictions[2])
+    assert report.record.emitted == report.emitted
+    assert (report.record.offered, report.record.accepted) == (3, 0)
+    assert report.record.forced
+
+
+def test_drafts_that_a_smaller_keep_gives_up_are_in_no_counter(small: Model) -> None:
+    engine = after(small, prompt(small, 9))
+    right = greedy(engine.fork(), 3, 5)
+    window = engine.run([3, *right])
+    assert engine.finish(window, stop_ids=()).accepted == 5
+    record = engine.commit(window, keep=3).record
+    assert (record.offered, record.accepted, record.keep) == (2, 2, 3)
+    assert record.emitted == tuple(right[:3])
+
+
 def test_a_report_gives_the_digests_of_its_own_commit(engine: Engine) -> None:
-    first = step(engine, [3])
+    first = advance(engine, [3])
     then = engine.digests()
-    step(engine, [4])
+    advance(engine, [4])
     assert first.digests() == then != engine.digests()
 
 
@@ -101,7 +128,7 @@ def wrong_order(engine: Engine, other: Engine) -> list[tuple[Any, type, str]]:
     commit: Any = engine.commit
     foreign = other.run([1])
     return [
-        (lambda: engine.run([1]), WindowOpenError, "run while window .* is open"),
+        (lambda: engine.run([1]), WindowOpenError, "run while the window of cells .* is open"),
         (lambda: engine.prefill([1]), WindowOpenError, "is open; `commit` or `abort`"),
         (lambda: engine.fork(), WindowOpenError, "fork while"),
         (lambda: engine.save("x"), WindowOpenError, "save while"),
@@ -202,7 +229,7 @@ def test_the_context_is_checked_before_any_work(small: Model) -> None:
         engine.run([1, 2, 3, 4])
     with pytest.raises(ContextLimitError, match="pass the end"):
         engine.prefill(range(4))
-    step(engine, [1, 2, 3])
+    advance(engine, [1, 2, 3])
     with pytest.raises(ContextLimitError, match="run 0 at most"):
         engine.run([1])
 
@@ -234,12 +261,12 @@ def test_an_exception_inside_a_verb_changes_nothing(
     before = engine.digests()
     backend = engine.backend = Interrupting(engine.backend, verb, error)
     with pytest.raises(type(error)):
-        step(engine, [1, 2, 3], keep=2)
+        advance(engine, [1, 2, 3], keep=2)
     assert engine.digests() == before
     backend.armed = False
     if engine.window is not None:
         engine.abort(engine.window)
-    step(engine, [1, 2, 3], keep=2)
+    advance(engine, [1, 2, 3], keep=2)
 
 
 def test_a_cancelled_prefill_leaves_the_engine_as_before(small: Model) -> None:
@@ -304,7 +331,7 @@ def test_verbs_may_be_called_from_different_threads(small: Model) -> None:
         return box[0]
 
     for rows, keep in [([1, 2, 3, 4], 2), ([5, 6], 1), ([7], 1)]:
-        step(here, rows, keep=keep)
+        advance(here, rows, keep=keep)
         window = in_a_thread(lambda rows=rows: there.run(rows))
         in_a_thread(lambda window=window: there.finish(window, stop_ids=()))
         in_a_thread(
@@ -364,6 +391,17 @@ def test_the_record_of_a_window(engine: Engine) -> None:
         assert ids.shape == (3, config.num_experts_per_tok)
         assert layer.union_size == len(np.unique(ids))
         assert layer.cold_beyond_kept == len(set(ids.ravel()) - set(ids[0]))
+
+
+def test_a_router_that_is_no_number_shows_at_finish(tmp_path: Path) -> None:
+    """Even in an expert that nobody chose: a sort would hide it."""
+    (file,) = write_checkpoint(tmp_path, small_config(), 2).glob("*.safetensors")
+    arrays = {name: array.copy() for name, array in load_file(file).items()}
+    next(a for n, a in arrays.items() if n.endswith("mlp.gate.weight"))[-1] = np.nan
+    save_file(arrays, file)
+    engine = load(tmp_path).engine()
+    with pytest.raises(NotFiniteError):
+        engine.finish(engine.run([1, 2]))
 
 
 @pytest.mark.parametrize("part", ["gdn_state", "gdn_conv", "kv", "qsa_blocks"])

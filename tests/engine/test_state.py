@@ -10,7 +10,7 @@ import pytest
 from safetensors.numpy import load_file
 
 import strata_nb
-from helpers import after, assert_same, greedy, prompt, serial, step
+from helpers import advance, after, assert_same, greedy, prompt, serial
 from strata_nb import Model, SavedStateError
 from strata_nb.errors import ContextLimitError
 
@@ -38,15 +38,15 @@ def test_a_restored_engine_goes_on_alike(
     tiny: Model, tmp_path: Path, fold: Any
 ) -> None:
     engine = after(tiny, prompt(tiny, 21), fold=fold)
-    step(engine, [1, 2, 3, 4, 5], keep=3)  # leaves a fold pending under "lazy"
+    advance(engine, [1, 2, 3, 4, 5], keep=3)  # leaves a fold pending under "lazy"
     engine.save(tmp_path / "e")
     other = tiny.engine(fold=fold)
     other.restore(tmp_path / "e")
     assert other.root == engine.root
     assert other.position == engine.position == 24
     for rows, keep in [([7, 8, 9], 1), ([4], 1), ([1, 2, 3, 4, 5, 6], 6)]:
-        step(engine, rows, keep=keep)
-        step(other, rows, keep=keep)
+        advance(engine, rows, keep=keep)
+        advance(other, rows, keep=keep)
         assert_same(engine, other, why=str(rows))
 
 
@@ -54,7 +54,7 @@ def test_a_saved_engine_takes_the_fold_mode_of_the_new_one(
     tiny: Model, tmp_path: Path
 ) -> None:
     engine = after(tiny, prompt(tiny, 21), fold="lazy")
-    step(engine, [1, 2, 3, 4, 5], keep=3)
+    advance(engine, [1, 2, 3, 4, 5], keep=3)
     engine.save(tmp_path / "e")
     other = tiny.engine(fold="eager", partial=True)
     other.restore(tmp_path / "e")
@@ -144,6 +144,8 @@ def head(**changes: Any) -> Any:
         (head(position=-1), "truncated or damaged"),
         (head(position="many"), "truncated or damaged"),
         (head(root="x"), "truncated or damaged"),
+        (head(root=10), "root in e is not what was saved"),
+        (lambda h, d: h["__metadata__"].update(strata="[]"), "its header is no object"),
         (head(identity=3), "truncated or damaged"),
         (head(digests={}), "not what was saved"),
         (lambda h, d: h.pop("__metadata__"), "has format None"),
@@ -178,7 +180,7 @@ def test_a_failed_save_keeps_the_old_file(
     engine = after(tiny, prompt(tiny, 6))
     engine.save(path)
     old = path.read_bytes()
-    step(engine, [3])
+    advance(engine, [3])
 
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
@@ -206,8 +208,8 @@ def test_forks_share_nothing_that_either_can_write(tiny: Model) -> None:
     left, right = trunk.fork(), trunk.fork()
     before = trunk.digests()
     for turn in range(10):
-        step(left, [turn, turn + 1, 9], keep=2)
-        step(right, [turn + 100, 4], keep=1)
+        advance(left, [turn, turn + 1, 9], keep=2)
+        advance(right, [turn + 100, 4], keep=1)
     assert trunk.digests() == before
     ids = prompt(tiny, 250, seed=3)
     mine = ids + [t for turn in range(10) for t in (turn, turn + 1)]
@@ -249,8 +251,8 @@ def test_engine_and_oracle_hold_the_same_state(tiny_folder: Path) -> None:
     first, second = after(model, ids), after(oracle, ids)
     assert strata_nb.diff(first, second, atol=2e-5) == []
     for rows, keep in [([1, 2, 3, 4, 5], 2), ([6], 1), ([7, 8, 9], 3)]:
-        step(first, rows, keep=keep)
-        step(second, rows, keep=keep)
+        advance(first, rows, keep=keep)
+        advance(second, rows, keep=keep)
         assert strata_nb.diff(first, second, atol=2e-5) == []
     assert greedy(first, 5, 10) == greedy(second, 5, 10)
 

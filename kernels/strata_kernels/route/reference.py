@@ -19,11 +19,9 @@ def route(
     wide = logits.astype(mx.float32)
     # `argsort` is stable, `argpartition` has no order among equals.
     chosen = mx.argsort(-wide, axis=-1)[:, :top_k]
+    # Over all experts: a NaN among those not chosen must not hide.
+    everyone = mx.softmax(wide, axis=-1, precise=True)
+    weights = mx.take_along_axis(everyone, chosen, axis=-1)
     if renormalise:
-        # The softmax over the chosen logits alone is the renormalised one.
-        picked = mx.take_along_axis(wide, chosen, axis=-1)
-        weights = mx.softmax(picked, axis=-1, precise=True)
-    else:
-        everyone = mx.softmax(wide, axis=-1, precise=True)
-        weights = mx.take_along_axis(everyone, chosen, axis=-1)
+        weights = weights / weights.sum(axis=-1, keepdims=True)
     return chosen, weights.astype(logits.dtype)

@@ -107,7 +107,7 @@ class Qwen4Exp:
     def initial(self) -> State:
         """An empty sequence."""
         state = State(0, tuple(part.initial() for part, _ in self.slots))
-        mx.eval(state.values)
+        evaluate(state.values)
         return state
 
     def position(self, state: State) -> int:

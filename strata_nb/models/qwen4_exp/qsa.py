@@ -16,8 +16,8 @@ from strata_nb.models.qwen4_exp.window_rows import WindowRows
 from strata_nb.packs import ModelConfig
 from strata_nb.parts import KeyValues, KvView, QsaBlocks, QsaTail
 
-# Gathered keys and values of a prompt window are listed for this many numbers at once.
-_GATHER_LIMIT = 1 << 24
+# Numbers listed for the rows of one piece: keys (as many values), or block scores.
+_PIECE_LIMIT = 1 << 24
 _PAGE_BLOCKS = 64
 
 
@@ -27,7 +27,6 @@ class Choice:
 
     chosen: mx.array  # int32 [T, K_b], numbers past the last block are padding
     scores: mx.array  # float32 [T, blocks]
-    doubt: mx.array  # float32 [T], NaN where a score was not finite
 
 
 class Qsa:
@@ -73,9 +72,7 @@ class Qsa:
         keys, pending_blocks = blocks.run(committed[1], new_keys, start=window.start)
         choice = None
         if window.is_sparse:
-            choice = self._choose(index_q, keys, window)
-            outputs = self._attend_sparse(q, view, window, choice.chosen)
-            outputs = outputs + choice.doubt[:, None, None].astype(outputs.dtype)
+            outputs, choice = self._attend_sparse(q, index_q, keys, view, window)
         else:
             outputs = attend(q, *view.all(), window.causal)
         gated = outputs * mx.sigmoid(gate)
@@ -108,27 +105,38 @@ class Qsa:
         normed = self.key_norm(pooled)[:, None]
         return rotate(normed, window.block_angles)[:, 0]
 
-    def _choose(
-        self, index_q: mx.array, keys: list[mx.array], window: WindowRows
-    ) -> Choice:
-        scores = mx.concatenate([score_blocks(index_q, k) for k in keys], axis=1)
-        complete = window.sparse.complete
-        chosen, doubt = choose_blocks(scores, complete, budget=window.blocks)
-        return Choice(chosen, scores, doubt)
-
     def _attend_sparse(
-        self, q: mx.array, view: KvView, window: WindowRows, chosen: mx.array
-    ) -> mx.array:
-        cells, visible = window.listed(chosen), window.sparse.visible
-        per_row = cells.shape[1] * self.kv_heads * self.dim
-        piece = max(1, _GATHER_LIMIT // per_row)
-        outputs = [
-            attend(
-                q[i : i + piece], *view.at(cells[i : i + piece]), visible[i : i + piece]
+        self,
+        q: mx.array,
+        index_q: mx.array,
+        keys: list[mx.array],
+        view: KvView,
+        window: WindowRows,
+    ) -> tuple[mx.array, Choice]:
+        """Attention over chosen blocks, a piece of a long window at a time."""
+        listed = window.sparse.fixed.shape[1] * self.kv_heads * self.dim
+        scored = self.index_heads * sum(k.shape[0] for k in keys)
+        size = max(1, _PIECE_LIMIT // max(listed, scored))
+        pieces = []
+        for first in range(0, window.count, size):
+            rows = slice(first, first + size)
+            scores = mx.concatenate(
+                [score_blocks(index_q[rows], k) for k in keys], axis=1
             )
-            for i in range(0, window.count, piece)
-        ]
-        return outputs[0] if len(outputs) == 1 else mx.concatenate(outputs)
+            complete = window.sparse.complete[rows]
+            chosen, doubt = choose_blocks(scores, complete, budget=window.blocks)
+            visible = window.sparse.visible[rows]
+            outputs = attend(q[rows], *view.at(window.listed(chosen, rows)), visible)
+            outputs = outputs + doubt[:, None, None].astype(outputs.dtype)
+            pieces.append((outputs, chosen, scores))
+            if size < window.count:
+                # One piece's lists of keys in memory, not those of all of them.
+                mx.eval(pieces[-1])
+        if len(pieces) == 1:
+            outputs, chosen, scores = pieces[0]
+            return outputs, Choice(chosen, scores)
+        joined = [mx.concatenate(list(x)) for x in zip(*pieces, strict=True)]
+        return joined[0], Choice(joined[1], joined[2])
 
 
 def _widths(config: ModelConfig) -> tuple[int, ...]:

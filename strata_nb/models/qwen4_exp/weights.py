@@ -36,7 +36,7 @@ class Weights:
 
     def plain(self, name: str) -> mx.array:
         """A tensor as it lies, in the run's dtype."""
-        return self._make(name, lambda: self.read(name).astype(self.dtype))
+        return self._make(f"{name}:plain", lambda: self.read(name).astype(self.dtype))
 
     def wide(self, name: str) -> mx.array:
         """A tensor in float32."""
@@ -53,7 +53,9 @@ class Weights:
 
     def taps(self, name: str) -> mx.array:
         """A depthwise convolution (C, 1, K) as [K, C]."""
-        return self._make(name, lambda: self.read(name)[:, 0, :].T.astype(self.dtype))
+        return self._make(
+            f"{name}:taps", lambda: self.read(name)[:, 0, :].T.astype(self.dtype)
+        )
 
     def linear(self, *names: str) -> Linear:
         """The linear maps `names` side by side: one product, outputs in that order.
@@ -66,7 +68,7 @@ class Weights:
             stacked = mx.concatenate([self.read(n) for n in names])
             return stacked.T.astype(self.dtype)
 
-        return Linear(self._make("+".join(names), make))
+        return Linear(self._make("+".join(names) + ":linear", make))
 
     def joined(self, key: str, parts: Callable[[], Sequence[mx.array]]) -> mx.array:
         """Rows (out, in) made by hand, stacked and stored (in, out) in the dtype."""

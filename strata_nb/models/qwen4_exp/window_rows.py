@@ -77,14 +77,15 @@ class WindowRows:
             visible=mx.array(from_block | in_open),
         )
 
-    def listed(self, chosen: mx.array) -> mx.array:
-        """The cells of every slot, int32 [T, W].
+    def listed(self, chosen: mx.array, rows: slice) -> mx.array:
+        """The cells of every slot of some rows, int32 [rows, W].
 
         Args:
-            chosen: block numbers, ascending, int32 [T, K_b].
+            chosen: their block numbers, ascending, int32 [rows, K_b].
+            rows: which rows of the window.
         """
         inside = mx.arange(self.ratio, dtype=mx.int32)
         cells = (chosen[:, :, None] * self.ratio + inside).reshape(chosen.shape[0], -1)
         spare = mx.zeros((cells.shape[0], self.ratio - 1), dtype=mx.int32)
         filled = mx.concatenate([cells, spare], axis=1)
-        return mx.where(self.sparse.from_block, filled, self.sparse.fixed)
+        return mx.where(self.sparse.from_block[rows], filled, self.sparse.fixed[rows])
