@@ -17,6 +17,9 @@ _QUIET = (
     "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
     "--LabApp.extension_manager=readonly",
 )
+# Without it JupyterLab still asks whether we want its news. Defaults, which a person's
+# own settings override, and for this start only.
+_DEFAULTS = Path(__file__).parent / "_jupyter"
 
 
 def start(
@@ -84,10 +87,12 @@ def command(folder: Path, *, port: int | None, browser: bool) -> list[str]:
 
 
 def environment(current: Mapping[str, str]) -> dict[str, str]:
-    """`current` so that kernels and terminals are those of this Python."""
+    """`current` with kernels and terminals of this Python, and our defaults."""
     here = str(Path(sys.executable).parent)
+    configuration = (current.get("JUPYTER_CONFIG_PATH"), str(_DEFAULTS))
     return {
         **current,
+        "JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, configuration)),
         "PATH": os.pathsep.join(filter(None, (here, current.get("PATH")))),
         # Or a kernel called python3 in the home folder would win over ours.
         "JUPYTER_PREFER_ENV_PATH": current.get("JUPYTER_PREFER_ENV_PATH", "1"),

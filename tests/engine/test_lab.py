@@ -19,6 +19,7 @@ from strata_nb import lab
 from strata_nb.errors import StrataError
 
 ROOT = Path(__file__).parents[2]
+NOTIFICATION = "@jupyterlab/apputils-extension:notification"
 
 
 @pytest.fixture
@@ -68,11 +69,15 @@ def test_a_folder_without_the_first_notebook_opens_as_a_folder(tmp_path: Path) -
     ]
 
 
-def test_kernels_and_terminals_are_of_this_python() -> None:
+def test_the_environment_has_this_python_and_our_defaults() -> None:
     there = lab.environment({"PATH": "/bin", "KEEP": "1"})
     assert there["PATH"] == f"{Path(sys.executable).parent}{os.pathsep}/bin"
     assert there["JUPYTER_PREFER_ENV_PATH"] == "1"
     assert there["KEEP"] == "1"
+    defaults = lab.environment({})["JUPYTER_CONFIG_PATH"]
+    assert list(Path(defaults).glob("labconfig/*.json"))
+    both = lab.environment({"JUPYTER_CONFIG_PATH": "/mine"})["JUPYTER_CONFIG_PATH"]
+    assert both == f"/mine{os.pathsep}{defaults}"
     assert lab.environment({})["PATH"] == str(Path(sys.executable).parent)
     assert (
         lab.environment({"JUPYTER_PREFER_ENV_PATH": "0"})["JUPYTER_PREFER_ENV_PATH"]
@@ -174,8 +179,13 @@ def test_jupyterlab_starts_beside_a_taken_port_and_asks_no_server(
             page = get(base + key, within_s=60)
             update = json.loads(get(f"{base}/api/update{key}"))
             news = json.loads(get(f"{base}/api/news{key}"))
+            asking = json.loads(get(f"{base}/api/settings/{NOTIFICATION}{key}"))
         finally:
             process.send_signal(signal.SIGTERM)
             process.communicate(timeout=60)
     assert '"news": {"disabled": true}' in page
     assert (update, news) == ({"notification": None}, {"news": []})
+    # Its own default is "none", which asks the person.
+    defaults = asking["schema"]["properties"]
+    assert defaults["fetchNews"]["default"] == "false"
+    assert defaults["checkForUpdates"]["default"] is False
