@@ -7,6 +7,7 @@ from .records import (
     LayerRecord,
     Leaf,
     WindowRecord,
+    check_draft,
     window_record,
 )
 from .store import Trace
@@ -35,6 +36,7 @@ __all__ = [
     "TraceDifference",
     "WindowRecord",
     "acceptance",
+    "check_draft",
     "compare",
     "expert_totals",
     "latency",

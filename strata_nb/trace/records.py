@@ -1,6 +1,7 @@
 """What one window and its layers decided, as plain data."""
 
 import math
+import numbers
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -205,9 +206,15 @@ class WindowRecord:
         for name in ("position", "keep", "offered", "accepted"):
             object.__setattr__(self, name, operator.index(getattr(self, name)))
         for name in TIMES:
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, float(getattr(self, name)))
+            object.__setattr__(self, name, _time(name, getattr(self, name)))
+        object.__setattr__(
+            self, "match_length", _count("match_length", self.match_length)
+        )
+        for name in ("rule", "drafter"):
+            _check_text(name, getattr(self, name))
         object.__setattr__(self, "approximate", tuple(self.approximate))
+        for name in self.approximate:
+            _check_text("approximate", name)
         object.__setattr__(self, "layers", tuple(self.layers))
         _check(self)
 
@@ -258,6 +265,62 @@ def window_record(
     )
 
 
+def check_draft(drafter: str, match_length: int | None, draft_ms: float | None) -> None:
+    """Refuse what a `WindowRecord` cannot hold, before there is one.
+
+    Args:
+        drafter: who proposed the drafts.
+        match_length: tokens of history that it matched; None: not measured.
+        draft_ms: time to find the drafts, ms; None: not measured.
+
+    Raises:
+        TypeError: not a text, an integer, a number.
+        ValueError: a text that is no Unicode, a length or time below 0 or too large.
+    """
+    _check_text("drafter", drafter)
+    _count("match_length", match_length)
+    _time("draft_ms", draft_ms)
+
+
+def _check_text(name: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"`{name}` must be text, got {value!r}; name it in words")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"`{name}` must be text that UTF-8 can hold, got {value!a}; leave out half "
+            "a surrogate pair"
+        ) from error
+
+
+def _count(name: str, value: SupportsIndex | None) -> int | None:
+    """`value` as an integer of the file, which has 64 bits for it."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"`{name}` must be an integer or None, got {value!r}")
+    count = operator.index(value)
+    if not 0 <= count < 2**63:
+        raise ValueError(f"`{name}` must be 0 or more and below 2**63, got {count:#x}")
+    return count
+
+
+def _time(name: str, value: float | None) -> float | None:
+    """`value` as a float that a clock can have shown, ms."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"`{name}` must be a number or None, got {value!r}")
+    try:
+        time = float(value)
+    except OverflowError:
+        time = math.inf
+    if not 0 <= time < math.inf:
+        raise ValueError(f"`{name}` must be 0 or more milliseconds, got {time}")
+    return time
+
+
 def _experts(ids: npt.NDArray[np.int32]) -> set[int]:
     """Distinct experts in `ids` [rows, K]."""
     found: set[int] = set(ids.ravel().tolist())
@@ -300,10 +363,6 @@ def _check(record: WindowRecord) -> None:
     for name, range_, fine in wanted:
         if not fine:
             raise ValueError(f"`{name}` must be {range_}, got {getattr(record, name)}")
-    for name in TIMES:
-        time = getattr(record, name)
-        if time is not None and not 0 <= time < math.inf:
-            raise ValueError(f"`{name}` must be 0 or more milliseconds, got {time}")
     for layer in record.layers:
         if len(layer.expert_ids) != rows:
             raise ValueError(

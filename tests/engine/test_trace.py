@@ -11,6 +11,7 @@ from strata_nb.trace import (
     LayerDecisions,
     LayerRecord,
     Trace,
+    check_draft,
 )
 from strata_nb.trace.columns import LAYER_COLUMNS, WINDOW_COLUMNS
 from trace_samples import IDS, plain, window
@@ -84,6 +85,48 @@ def test_impossible_numbers_are_refused(changes: dict[str, Any], message: str) -
 def test_tokens_must_be_integers() -> None:
     with pytest.raises(TypeError, match="`inputs` must be integers, got"):
         window(inputs=(1.5, 2, 3))
+
+
+UNRECORDABLE = [
+    ({"drafter": 5}, TypeError, "`drafter` must be text, got 5"),
+    ({"drafter": None}, TypeError, "`drafter` must be text, got None"),
+    ({"drafter": "\ud800"}, ValueError, r"`drafter` must be .*, got '\\ud800'"),
+    ({"match_length": "x"}, TypeError, "`match_length` must be an integer or None"),
+    ({"match_length": 2.5}, TypeError, "`match_length` must be an integer or None"),
+    ({"match_length": True}, TypeError, "`match_length` must be an integer or None"),
+    ({"match_length": -1}, ValueError, "`match_length` must be 0 or more .* got -0x1"),
+    ({"match_length": 2**63}, ValueError, "`match_length` must be .* below 2\\*\\*63"),
+    ({"match_length": 10**5000}, ValueError, "`match_length` must be .* below"),
+    ({"draft_ms": "1"}, TypeError, "`draft_ms` must be a number or None, got '1'"),
+    ({"draft_ms": True}, TypeError, "`draft_ms` must be a number or None, got True"),
+    ({"draft_ms": float("nan")}, ValueError, "`draft_ms` must be 0 or more"),
+    ({"draft_ms": -1.0}, ValueError, "`draft_ms` must be 0 or more milliseconds"),
+    ({"draft_ms": 10**400}, ValueError, "`draft_ms` must be 0 or more .*, got inf"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "error", "message"), UNRECORDABLE)
+def test_what_no_file_can_hold_is_refused_before_the_window_runs_and_after(
+    wrong: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    good: dict[str, Any] = {"drafter": "hand", "match_length": None, "draft_ms": None}
+    check_draft(**good)
+    with pytest.raises(error, match=message):
+        check_draft(**good | wrong)
+    with pytest.raises(error, match=message):
+        window(**wrong)
+
+
+@pytest.mark.parametrize("name", ["rule", "approximate"])
+def test_names_are_text(name: str) -> None:
+    with pytest.raises(TypeError, match=f"`{name}` must be text, got 5"):
+        window(**{name: 5 if name == "rule" else ("MoCE", 5)})
+
+
+def test_numpy_numbers_become_plain_ones() -> None:
+    record = window(match_length=np.int32(3), draft_ms=np.float32(0.5))
+    assert (type(record.match_length), type(record.draft_ms)) == (int, float)
+    assert (record.match_length, record.draft_ms) == (3, 0.5)
 
 
 def test_a_trace_is_a_list_of_windows() -> None:
