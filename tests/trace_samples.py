@@ -1,8 +1,11 @@
 """Windows for the tests of the record and of what is drawn from it."""
 
+import io
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from strata_nb.trace import (
     LayerDecisions,
@@ -10,7 +13,8 @@ from strata_nb.trace import (
     WindowRecord,
     window_record,
 )
-from strata_nb.trace.columns import WINDOW_COLUMNS
+from strata_nb.trace.columns import VERSION_KEY, WINDOW_COLUMNS
+from strata_nb.trace.seal import SEAL_KEY, UNSEALED, sealed
 
 IDS = np.array([[3, 1], [1, 2], [7, 9]])
 
@@ -93,3 +97,11 @@ def prompt_window(rows: int) -> WindowRecord:
         headless=True,
         decisions=[LayerDecisions(ids), LayerDecisions(ids + 1)],
     )
+
+
+def write_sealed(path: Path, frame: pl.DataFrame, **metadata: str) -> None:
+    """Any table as a trace file with a right sum: it is parsed without a trial."""
+    buffer = io.BytesIO()
+    own = {VERSION_KEY: "1", SEAL_KEY: UNSEALED}
+    frame.write_parquet(buffer, metadata=own | metadata)
+    path.write_bytes(sealed(buffer.getvalue()))

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .columns import LAYER_COLUMNS, WINDOW_COLUMNS
+from .quoting import escaped
 from .records import LayerRecord, WindowRecord
 from .store import Trace
 
@@ -29,7 +30,8 @@ class TraceDifference(NamedTuple):
 
     def __str__(self) -> str:
         where = "" if self.layer is None else f", layer {self.layer}"
-        return f"window {self.window}{where}, {self.field}: {self.left} | {self.right}"
+        sides = f"{self.left} | {self.right}"
+        return f"window {self.window}{where}, {self.field}: {escaped(sides)}"
 
 
 def compare(

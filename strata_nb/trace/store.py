@@ -21,8 +21,15 @@ from .columns import (
     null_counts,
     schema,
 )
+from .quoting import escaped, shown
 from .records import WindowRecord
+from .seal import SEAL_KEY, UNSEALED, check, sealed
 from .tables import from_file_frame, layers_frame, to_file_frame, windows_frame
+
+# Deep enough for any settings, and far from where Python's own parser gives up.
+_DEEPEST = 64
+# Python prints and parses no number of more than 4,300 digits, others stop at a float.
+_LARGEST = 10**308
 
 
 class Trace:
@@ -34,6 +41,7 @@ class Trace:
 
     Raises:
         TypeError: `provenance` has something that JSON cannot give back.
+        ValueError: `provenance` is too deep, or has too large a number.
     """
 
     def __init__(
@@ -100,25 +108,29 @@ class Trace:
 
         Raises:
             TypeError: something that JSON cannot hold was put into `provenance`.
+            ValueError: `provenance` got too deep, or a number in it too large.
             OSError: the folder or disk does not take it.
         """
         provenance = json.dumps(_json(self.provenance, "provenance"), sort_keys=True)
         buffer = io.BytesIO()
+        metadata = {VERSION_KEY: VERSION, PROVENANCE_KEY: provenance}
         to_file_frame(self._records).write_parquet(
-            buffer, metadata={VERSION_KEY: VERSION, PROVENANCE_KEY: provenance}
+            buffer, metadata=metadata | {SEAL_KEY: UNSEALED}
         )
-        write_bytes(path, buffer.getvalue())
+        write_bytes(path, sealed(buffer.getvalue()))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Trace":
         """Read a file in the documented schema, whoever wrote it.
 
         Raises:
-            TraceError: no trace, another version, or a column that does not fit.
+            TraceError: no trace, a damaged one, another version, or a column that does
+                not fit.
             OSError: there is no such file.
         """
-        name = Path(path).name
+        name = escaped(Path(path).name)
         data = Path(path).read_bytes()
+        check(data, name)
         frame, metadata = _read(data, name)
         provenance = _header(metadata, name)
         _check_columns(frame, name)
@@ -126,24 +138,35 @@ class Trace:
             records = from_file_frame(frame)
         except ValueError as error:
             raise TraceError(
-                f"{name} contradicts itself in {error}; record it again"
+                f"{name} contradicts itself in {escaped(str(error))}; record it again"
             ) from error
         return cls(records, provenance=provenance)
 
 
-def _json(value: Any, where: str) -> Any:
+def _json(value: Any, where: str, *, depth: int = 0) -> Any:
     """A copy of `value` that JSON gives back as it is; tuples become lists."""
+    if depth > _DEEPEST:
+        raise ValueError(
+            f"{where[:60]}… must not go deeper than {_DEEPEST} lists and dicts, in "
+            "which nothing holds itself; flatten it or convert it with `str`"
+        )
+    if isinstance(value, int) and not -_LARGEST < value < _LARGEST:
+        raise ValueError(
+            f"{where} must be a number below 1e308, got {shown(value)}; convert it "
+            "with `hex`"
+        )
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float) and math.isfinite(value):
         return float(value)
+    inner = {"depth": depth + 1}
     if isinstance(value, list | tuple):
-        return [_json(x, f"{where}[{i}]") for i, x in enumerate(value)]
+        return [_json(x, f"{where}[{i}]", **inner) for i, x in enumerate(value)]
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return {key: _json(x, f"{where}[{key!r}]") for key, x in value.items()}
+        return {k: _json(x, f"{where}[{k!r}]", **inner) for k, x in value.items()}
     raise TypeError(
         f"{where} must be something JSON can hold (text, finite number, list, dict "
-        f"with text keys), got {value!r}; convert it with `str` or `float` first"
+        f"with text keys), got {shown(value)}; convert it with `str` or `float` first"
     )
 
 
@@ -152,9 +175,10 @@ def _read(data: bytes, name: str) -> tuple[pl.DataFrame, dict[str, str]]:
         return pl.read_parquet(data), pl.read_parquet_metadata(data)
     # A damaged page can make polars panic, and its panic is no `Exception`.
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        why = escaped("".join(str(error).splitlines()[:1]))
         raise TraceError(
             f"{name} must be a whole Parquet file, got {len(data)} bytes that polars "
-            f"cannot read ({str(error).splitlines()[0]}); copy or record it again"
+            f"cannot read ({why}); copy or record it again"
         ) from error
 
 
@@ -162,19 +186,24 @@ def _header(metadata: dict[str, str], name: str) -> dict[str, Any]:
     """The provenance, after the version is found to be ours."""
     version = metadata.get(VERSION_KEY)
     if version != VERSION:
+        got = None if version is None else escaped(version)
         raise TraceError(
-            f"{name} must say `{VERSION_KEY}` = {VERSION} in its metadata, got "
-            f"{version}; it is no trace, or another release of strata-nb wrote it: use "
-            "that release"
+            f"{name} must say `{VERSION_KEY}` = {VERSION} in its metadata, got {got}; "
+            "it is no trace, or another release of strata-nb wrote it: use that release"
         )
+    text = metadata.get(PROVENANCE_KEY, "{}")
     try:
-        provenance = json.loads(metadata.get(PROVENANCE_KEY, "{}"))
-    except json.JSONDecodeError as error:
-        provenance = error
+        provenance = _json(json.loads(text), "provenance")
+    # NaN and 1e999 are TypeErrors of `_json`, 5,000 digits a ValueError of `loads`.
+    except (ValueError, TypeError, RecursionError) as error:
+        raise TraceError(
+            f"{name} must hold a JSON object in `{PROVENANCE_KEY}`, got {shown(text)} "
+            f"({escaped(str(error))}); write it again with one, or leave that key out"
+        ) from error
     if not isinstance(provenance, dict):
         raise TraceError(
-            f"{name} must hold a JSON object in `{PROVENANCE_KEY}`, got "
-            f"{provenance!r}; write it again with one, or leave that key out"
+            f"{name} must hold a JSON object in `{PROVENANCE_KEY}`, got {shown(text)}; "
+            "write it again with one, or leave that key out"
         )
     return provenance
 
@@ -190,13 +219,15 @@ def _check_columns(frame: pl.DataFrame, name: str) -> None:
             )
         if got[column] != dtype:
             raise TraceError(
-                f"{name} must have `{column}` as {dtype}, got {got[column]}; cast it"
+                f"{name} must have `{column}` as {dtype}, got "
+                f"{escaped(str(got[column]))}; cast it"
             )
     for column in got:
         if column not in wanted:
             raise TraceError(
-                f"{name} must have the columns of trace_schema.md only, got `{column}` "
-                f"({got[column]}) as well; leave it out"
+                f"{name} must have the columns of trace_schema.md only, got "
+                f"`{escaped(column)}` ({escaped(str(got[column]))}) as well; leave it "
+                "out"
             )
     for column, count in null_counts(frame).items():
         if count:

@@ -157,11 +157,37 @@ def test_provenance_is_something_json_can_hold(bad: Any, where: str) -> None:
         Trace(provenance=bad)
 
 
+def nested(levels: int) -> Any:
+    made: Any = 1
+    for _ in range(levels):
+        made = [made]
+    return made
+
+
+def test_provenance_has_an_end() -> None:
+    assert Trace(provenance={"a": nested(63)}).provenance == {"a": nested(63)}
+    endless: dict[str, Any] = {}
+    endless["a"] = endless
+    for deep in (endless, {"a": nested(64)}, {"a": nested(5000)}):
+        with pytest.raises(ValueError, match="must not go deeper than 64 lists"):
+            Trace(provenance=deep)
+
+
+@pytest.mark.parametrize(
+    "number", [10**308, -(10**308), 10**5000], ids=["large", "small", "huge"]
+)
+def test_a_number_in_provenance_is_one_that_others_can_read(number: int) -> None:
+    assert Trace(provenance={"seed": 2**64}).provenance == {"seed": 2**64}
+    with pytest.raises(ValueError, match=r"\['seed'\] must be a number below 1e308"):
+        Trace(provenance={"seed": number})
+
+
 def test_provenance_is_checked_again_when_saved(tmp_path: Path) -> None:
     trace = Trace()
-    trace.provenance["late"] = object()
-    with pytest.raises(TypeError, match="provenance\\['late'\\]"):
-        trace.save(tmp_path / "t.parquet")
+    for late, error in ((object(), TypeError), (10**5000, ValueError)):
+        trace.provenance["late"] = late
+        with pytest.raises(error, match="provenance\\['late'\\]"):
+            trace.save(tmp_path / "t.parquet")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -21,8 +21,20 @@ from strata_nb.trace import (
     WindowRecord,
     schema,
 )
-from strata_nb.trace.columns import LAYER_COLUMNS, VERSION_KEY, WINDOW_COLUMNS
-from trace_samples import IDS, measured_window, plain, prompt_window, window
+from strata_nb.trace.columns import (
+    LAYER_COLUMNS,
+    PROVENANCE_KEY,
+    VERSION_KEY,
+    WINDOW_COLUMNS,
+)
+from trace_samples import (
+    IDS,
+    measured_window,
+    plain,
+    prompt_window,
+    window,
+    write_sealed,
+)
 
 ROUND_TRIPS = {
     "no windows": [],
@@ -225,9 +237,9 @@ def test_a_file_that_does_not_fit_is_refused_by_column(
 ) -> None:
     good = record_room.tables.to_file_frame([window(), window()])
     path = tmp_path / "t.parquet"
-    good.write_parquet(path, metadata={VERSION_KEY: "1"})
+    write_sealed(path, good)
     assert len(Trace.load(path)) == 2
-    change(good).write_parquet(path, metadata={VERSION_KEY: "1"})
+    write_sealed(path, change(good))
     with pytest.raises(TraceError, match=message):
         Trace.load(path)
 
@@ -236,19 +248,64 @@ def test_a_file_that_does_not_fit_is_refused_by_column(
 def test_another_version_is_refused(tmp_path: Path, version: str | None) -> None:
     metadata = {} if version is None else {VERSION_KEY: version}
     path = tmp_path / "t.parquet"
-    record_room.tables.to_file_frame([window()]).write_parquet(path, metadata=metadata)
+    frame = record_room.tables.to_file_frame([window()])
+    frame.write_parquet(path, metadata=metadata)
     with pytest.raises(TraceError, match=f"= 1 in its metadata, got {version}"):
         Trace.load(path)
 
 
-@pytest.mark.parametrize("provenance", ["[1]", "{"])
+HOSTILE_PROVENANCE = {
+    "a list": "[1]",
+    "cut": "{",
+    "NaN": '{"a": NaN}',
+    "infinity": '{"a": 1e999}',
+    "digits": '{"a": %s}' % ("9" * 5000),
+    "fewer digits": '{"a": %s}' % ("9" * 400),
+    "deep": '{"a": ' * 100 + "1" + "}" * 100,
+    "deeper": '{"a": ' * 900 + "1" + "}" * 900,
+    "deepest": "[" * 100_000,
+    "a cursor": "\x1b[2J",
+}
+
+
+@pytest.mark.parametrize(
+    "provenance", HOSTILE_PROVENANCE.values(), ids=HOSTILE_PROVENANCE.keys()
+)
 def test_provenance_that_is_no_json_object_is_refused(
     tmp_path: Path, provenance: str
 ) -> None:
     path = tmp_path / "t.parquet"
-    metadata = {VERSION_KEY: "1", "strata_nb.trace.provenance": provenance}
-    record_room.tables.to_file_frame([window()]).write_parquet(path, metadata=metadata)
-    with pytest.raises(TraceError, match="must hold a JSON object in"):
+    frame = record_room.tables.to_file_frame([window()])
+    write_sealed(path, frame, **{PROVENANCE_KEY: provenance})
+    with pytest.raises(TraceError, match="must hold a JSON object in") as caught:
+        Trace.load(path)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 700
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda f: f.with_columns(pl.lit("\x1b[2J").alias("stop")),
+        lambda f: f.with_columns(pl.lit(1).alias("\x1b[2J")),
+        lambda f: f.with_columns(pl.struct(pl.lit(1).alias("\x1b[2J")).alias("keep")),
+        lambda f: f.with_columns(pl.struct(pl.lit(1).alias("\x1b[2J")).alias("new")),
+    ],
+    ids=["value", "column", "type", "extra type"],
+)
+def test_a_refusal_moves_no_cursor(tmp_path: Path, change: Any) -> None:
+    path = tmp_path / "t.parquet"
+    write_sealed(path, change(record_room.tables.to_file_frame([window()])))
+    with pytest.raises(TraceError, match=r"\\x1b\[2J") as caught:
+        Trace.load(path)
+    assert str(caught.value).isprintable()
+
+
+def test_a_version_moves_no_cursor(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    frame = record_room.tables.to_file_frame([window()])
+    write_sealed(path, frame, **{VERSION_KEY: "\x1b[2J"})
+    with pytest.raises(TraceError, match=r"metadata, got \\x1b\[2J;"):
         Trace.load(path)
 
 

@@ -52,6 +52,12 @@ def test_every_compared_column_is_looked_at(name: str) -> None:
     assert name in [d.field for d in compare(Trace([record]), Trace([changed]))]
 
 
+def test_a_difference_moves_no_cursor() -> None:
+    red = Trace([window(drafter="\x1b[2J")])
+    (found,) = compare(red, Trace([window()]))
+    assert str(found) == r"window 0, drafter: \x1b[2J | hand"
+
+
 def test_traces_of_different_length_differ_where_the_shorter_ends() -> None:
     (found,) = compare(Trace([window()]), Trace([window()] * 3))
     assert found == (1, None, "windows", 1, 3)
