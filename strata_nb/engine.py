@@ -1,11 +1,13 @@
 """The transaction: what a window is, and the order of run, finish, commit, abort."""
 
-import contextlib
+import operator
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from types import MappingProxyType
+from typing import NoReturn, SupportsIndex
 
 import numpy as np
 
@@ -15,13 +17,13 @@ from strata_nb.backend import Backend, Text
 from strata_nb.errors import (
     AlreadyFinishedError,
     ContextLimitError,
-    EngineBusyError,
     NotFinishedError,
     NotFiniteError,
 )
 from strata_nb.refusals import Tokens
 from strata_nb.state import SavedState, digests, load_state, save_state
-from strata_nb.trace import Leaf, Trace
+from strata_nb.trace import Leaf, Trace, check_draft
+from strata_nb.undo import Undo
 from strata_nb.window import CommitReport, Committed, Result, Window, recorded
 
 PROMPT_ROWS = 256
@@ -48,7 +50,7 @@ class Engine:
         backend: Backend,
         *,
         context: int,
-        options: dict[str, str | bool],
+        options: Mapping[str, str | bool],
         provenance: dict[str, object] | None = None,
         start: Committed | None = None,
         model: Text | None = None,
@@ -56,10 +58,11 @@ class Engine:
         self.backend = backend
         self.model = model
         self.context = context
-        self.options = options
+        # A view: what a saved file says of an engine cannot be changed from outside.
+        self.options = MappingProxyType(dict(options))
         self.trace = Trace(provenance=provenance)
         self._now = start or Committed(backend.initial(), root=None, window=None)
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
         self._seen_shapes: set[tuple[int, bool]] = set()
 
     def __repr__(self) -> str:
@@ -106,24 +109,19 @@ class Engine:
             ContextLimitError: the prompt does not fit; nothing has changed.
             ValueError: a token or `chunk` is out of range; nothing has changed.
         """
-        tokens = refusals.tokens(ids, vocabulary=self._vocabulary) if len(ids) else ()
-        if chunk < 1:
+        tokens = refusals.prompt(ids, vocabulary=self._vocabulary)
+        if operator.index(chunk) < 1:
             raise ValueError(f"`chunk` is {chunk}, wanted 1 or more rows")
-        with self._verb():
+        refusals.busy(self._lock)
+        with self._lock, Undo(self):
             refusals.open_window(self._now.window, "prefill")
             refusals.room(len(tokens), self.position, self.context)
-            before, recorded_before = self._now, len(self.trace)
-            try:
-                for at in range(0, len(tokens), chunk):
-                    window = self.run(tokens[at : at + chunk], head=False)
-                    self.finish(window)
-                    self.commit(window)
-                    if progress is not None:
-                        progress(at + window.T, len(tokens))
-            except BaseException:
-                self._now = before
-                self.trace.truncate(recorded_before)
-                raise
+            for at in range(0, len(tokens), chunk):
+                window = self._run(tokens[at : at + chunk], head=False)
+                self._finish(window, (), None)
+                self._commit(window, window.T, force=False)
+                if progress is not None:
+                    progress(at + window.T, len(tokens))
         return self.position
 
     def run(
@@ -152,34 +150,34 @@ class Engine:
             EngineBusyError: another thread is inside a verb.
         """
         tokens = refusals.tokens(ids, vocabulary=self._vocabulary)
-        if head:
+        if refusals.flag("head", head):
             refusals.width(len(tokens))
-        with self._verb():
+        check_draft(drafter, match_length, draft_ms)
+        refusals.busy(self._lock)
+        with self._lock, Undo(self):
             refusals.open_window(self._now.window, "run")
             refusals.room(len(tokens), self.position, self.context)
-            before = self._now
-            try:
-                began = time.perf_counter()
-                forward = self.backend.run(before.state, tokens, head=head)
-                shape = (len(tokens), head)
-                window = Window(
-                    start=self.position,
-                    inputs=tokens,
-                    headless=not head,
-                    drafter=drafter,
-                    match_length=match_length,
-                    draft_ms=draft_ms,
-                    run_ms=_since(began),
-                    warm=shape in self._seen_shapes,
-                    owner=self,
-                    forward=forward,
-                )
-                self._seen_shapes.add(shape)
-                self._now = replace(before, window=window)
-                return window
-            except BaseException:
-                self._now = before
-                raise
+            window = self._run(tokens, head=head)
+            window.drafter, window.match_length = drafter, match_length
+            window.draft_ms = draft_ms
+            return window
+
+    def _run(self, tokens: tuple[int, ...], *, head: bool) -> Window:
+        began = time.perf_counter()
+        forward = self.backend.run(self._now.state, tokens, head=head)
+        shape = (len(tokens), head)
+        window = Window(
+            start=self.position,
+            inputs=tokens,
+            headless=not head,
+            run_ms=_since(began),
+            warm=shape in self._seen_shapes,
+            owner=self,
+            forward=forward,
+        )
+        self._seen_shapes.add(shape)
+        self._now = replace(self._now, window=window)
+        return window
 
     def finish(
         self,
@@ -200,22 +198,30 @@ class Engine:
             AlreadyFinishedError, WindowClosedError, ForeignWindowError: wrong order.
             ValueError: `tokens_left` is below 1.
         """
-        with self._verb():
+        stops = self.backend.config.stop_ids if stop_ids is None else stop_ids
+        checked = refusals.stop_ids(stops)
+        left = None if tokens_left is None else operator.index(tokens_left)
+        refusals.busy(self._lock)
+        with self._lock, Undo(self):
             refusals.not_ours(self, window, "finish")
             if window.phase == "finished":
                 raise AlreadyFinishedError(
                     f"{refusals.named(window)} is finished already; use its `result`, "
                     "or `commit` or `abort` it"
                 )
-            began = time.perf_counter()
-            if window.headless:
-                result = Result((), 0, 0, window.T, (), None)
-            else:
-                stops = self.backend.config.stop_ids if stop_ids is None else stop_ids
-                result = self._choose(window, stops, tokens_left)
-            window.finish_ms = _since(began)
-            window.result, window.phase = result, "finished"
-            return result
+            return self._finish(window, checked, left)
+
+    def _finish(
+        self, window: Window, stop_ids: Collection[int], tokens_left: int | None
+    ) -> Result:
+        began = time.perf_counter()
+        if window.headless:
+            result = Result((), 0, 0, window.T, (), None)
+        else:
+            result = self._choose(window, stop_ids, tokens_left)
+        window.finish_ms = _since(began)
+        window.result, window.phase = result, "finished"
+        return result
 
     def _choose(
         self, window: Window, stop_ids: Collection[int], tokens_left: int | None
@@ -224,7 +230,7 @@ class Engine:
         if not finite:
             raise NotFiniteError(
                 f"{refusals.named(window)} has logits that are NaN or infinite; "
-                "`abort` it. Weights in float16 or damaged weights are the usual cause"
+                "`abort` it and check the checkpoint"
             )
         found = accept_greedy(
             window.inputs, predictions, stop_ids=stop_ids, tokens_left=tokens_left
@@ -240,7 +246,11 @@ class Engine:
         )
 
     def commit(
-        self, window: Window, *, keep: int | None = None, force: bool = False
+        self,
+        window: Window,
+        *,
+        keep: SupportsIndex | None = None,
+        force: bool = False,
     ) -> CommitReport:
         """Keep the first `keep` rows of `window`; nothing of the others stays behind.
 
@@ -257,32 +267,38 @@ class Engine:
             NotFinishedError, WindowClosedError, ForeignWindowError: wrong order.
             KeepError: `keep` is outside what is allowed; nothing has changed.
         """
-        with self._verb():
+        refusals.busy(self._lock)
+        with self._lock, Undo(self):
             refusals.not_ours(self, window, "commit")
-            result = window.result
-            if result is None:
-                raise NotFinishedError(
-                    f"{refusals.named(window)} is not finished; call "
-                    "`engine.finish(window)` before `engine.commit(window)`"
-                )
-            rows = refusals.keep(window, result, keep, force=force)
-            began = time.perf_counter()
-            state = self.backend.commit(self._now.state, window.forward.pending, rows)
-            record = recorded(
-                window, result, rows, options=self.options, commit_ms=_since(began)
+            return self._commit(window, keep, force=refusals.flag("force", force))
+
+    def _commit(
+        self, window: Window, keep: SupportsIndex | None, *, force: bool
+    ) -> CommitReport:
+        result = window.result
+        if result is None:
+            raise NotFinishedError(
+                f"{refusals.named(window)} is not finished; call "
+                "`engine.finish(window)` before `engine.commit(window)`"
             )
-            root = result.predictions[rows - 1] if result.predictions else None
-            self._now = Committed(state, root=root, window=None)
-            window.phase = "committed"
-            self.trace.append(record)
-            return CommitReport(
-                root=root,
-                position=self.position,
-                keep=rows,
-                emitted=record.emitted,
-                record=record,
-                digests=lambda: self._digests_of(state),
-            )
+        rows = refusals.keep(window, result, keep, force=force)
+        began = time.perf_counter()
+        state = self.backend.commit(self._now.state, window.forward.pending, rows)
+        record = recorded(
+            window, result, rows, options=self.options, commit_ms=_since(began)
+        )
+        root = result.predictions[rows - 1] if result.predictions else None
+        self.trace.append(record)
+        window.phase = "committed"
+        self._now = Committed(state, root=root, window=None)
+        return CommitReport(
+            root=root,
+            position=self.position,
+            keep=rows,
+            emitted=record.emitted,
+            record=record,
+            digests=lambda: self._digests_of(state),
+        )
 
     def abort(self, window: Window) -> None:
         """Drop `window`, as if `run` had not been called.
@@ -290,7 +306,8 @@ class Engine:
         Raises:
             WindowClosedError, ForeignWindowError: it is not this engine's open window.
         """
-        with self._verb():
+        refusals.busy(self._lock)
+        with self._lock, Undo(self):
             refusals.not_ours(self, window, "abort")
             self._now = replace(self._now, window=None)
             window.phase = "aborted"
@@ -303,7 +320,8 @@ class Engine:
         Raises:
             WindowOpenError: a window is open.
         """
-        with self._verb():
+        refusals.busy(self._lock)
+        with self._lock, Undo(self):
             refusals.open_window(self._now.window, "fork")
             settled = self.backend.settle(self._now.state)
             self._now = replace(self._now, state=settled)
@@ -331,7 +349,8 @@ class Engine:
             WindowOpenError: a window is open.
             OSError: the file cannot be written; an older one survives.
         """
-        with self._verb():
+        refusals.busy(self._lock)
+        with self._lock, Undo(self):
             refusals.open_window(self._now.window, "save")
             saved = SavedState(
                 self.leaves(), self.position, self.root, self._identity()
@@ -346,7 +365,8 @@ class Engine:
             SavedStateError: the file is damaged or of another model; nothing changed.
             ContextLimitError: the state is longer than this engine's context.
         """
-        with self._verb():
+        refusals.busy(self._lock)
+        with self._lock, Undo(self):
             refusals.open_window(self._now.window, "restore")
             saved = load_state(path, identity=self._identity())
             if saved.position > self.context:
@@ -367,17 +387,11 @@ class Engine:
         leaves = self.backend.leaves(state)
         return digests(leaves, position=self.backend.position(state))
 
-    @contextlib.contextmanager
-    def _verb(self) -> Iterator[None]:
-        if not self._lock.acquire(blocking=False):
-            raise EngineBusyError(
-                "another thread is inside this engine; wait for its verb to return, "
-                "or work on `engine.fork()`"
-            )
-        try:
-            yield
-        finally:
-            self._lock.release()
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError(
+            "an Engine is not copied or pickled; use `engine.fork()` for a second "
+            "sequence, or `engine.save(path)`"
+        )
 
 
 def _since(began: float) -> float:

@@ -1,5 +1,6 @@
 """A loaded model: its checkpoint, its tokenizer, and the engines made of it."""
 
+import operator
 import os
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -44,7 +45,7 @@ class Model:
         )
         self._oracle = OracleBackend(checkpoint) if backend == "oracle" else None
         path = checkpoint.tokenizer_path
-        self.tokenizer = Tokenizer.from_file(str(path)) if path else None
+        self.tokenizer = _tokenizer(path) if path else None
         if self._weights is not None:
             # Reads every weight, so that the first engine starts at once.
             self._backend(EngineOptions(fold="lazy", partial=False, kv=dtype))
@@ -116,11 +117,17 @@ class Model:
         Raises:
             ValueError: an option is not one of those offered, or `context` is below 1.
         """
-        limit = self.config.max_position_embeddings if context is None else context
-        if limit < 1:
-            raise ValueError(f"`context` is {limit}, wanted 1 cell or more")
+        most = self.config.max_position_embeddings
+        limit = most if context is None else operator.index(context)
+        if not 1 <= limit <= most:
+            raise ValueError(
+                f"`context` is {limit}, wanted 1 to {most} cells: the model was made "
+                "for no more (`max_position_embeddings` in config.json)"
+            )
         default: KvKind = "bfloat16" if self.dtype == "bfloat16" else "float32"
-        options = EngineOptions(fold=fold, partial=partial, kv=kv or default)
+        options = EngineOptions(
+            fold=fold, partial=partial, kv=default if kv is None else kv
+        )
         if self._oracle is not None and kv is not None:
             raise ValueError("the oracle keeps K and V in float64; leave `kv` out")
         shown: dict[str, str | bool] = {
@@ -198,12 +205,25 @@ def load(
     )
 
 
+def _tokenizer(path: Path) -> Tokenizer:
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception as error:  # tokenizers raises nothing narrower
+        raise CheckpointError(
+            f"{path.name} cannot be read as a tokenizer ({error}); download it again"
+        ) from error
+
+
 def _folder(name: str | os.PathLike[str]) -> Path:
     bundled = sorted(p.name for p in _BUNDLED.iterdir() if p.is_dir())
     if isinstance(name, str) and name in bundled:
         return _BUNDLED / name
-    folder = Path(name).expanduser()
-    if not folder.is_dir():
+    try:
+        folder = Path(name).expanduser()
+        there = folder.is_dir()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise CheckpointError(f"{name!r} names no folder: {error}") from error
+    if not there:
         raise CheckpointError(
             f"there is no folder {folder}; wanted one with config.json and safetensors "
             f"files, or a bundled model ({', '.join(bundled)})"

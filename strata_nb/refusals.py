@@ -1,7 +1,8 @@
 """What an engine refuses, in which words; a refusal comes before any change."""
 
 import operator
-from collections.abc import Sequence
+import threading
+from collections.abc import Collection, Mapping, Sequence, Set
 from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 
 from strata_nb.errors import (
     ContextLimitError,
+    EngineBusyError,
     ForeignWindowError,
     KeepError,
     WindowClosedError,
@@ -36,8 +38,10 @@ def tokens(ids: Tokens, *, vocabulary: int) -> tuple[int, ...]:
         TypeError: text, or something that is no integer.
         ValueError: none, or one outside the vocabulary.
     """
-    if isinstance(ids, str):
+    if isinstance(ids, (str, bytes)):
         raise TypeError("wanted token ids, got text; use `model.encode(text)`")
+    if isinstance(ids, (Mapping, Set)):
+        raise TypeError(f"wanted token ids in order, got a {type(ids).__name__}")
     if len(ids) == 0:
         raise ValueError("a window needs at least its root, got no tokens")
     found = tuple(operator.index(i) for i in ids)
@@ -47,6 +51,53 @@ def tokens(ids: Tokens, *, vocabulary: int) -> tuple[int, ...]:
                 f"token {token} is outside the vocabulary; wanted 0 to {vocabulary - 1}"
             )
     return found
+
+
+def prompt(ids: Tokens, *, vocabulary: int) -> tuple[int, ...]:
+    """`tokens`, or none at all."""
+    if not isinstance(ids, (str, bytes)) and len(ids) == 0:
+        return ()
+    return tokens(ids, vocabulary=vocabulary)
+
+
+def stop_ids(ids: Collection[SupportsIndex]) -> frozenset[int]:
+    """Stop ids as a set; read once, so that an iterator serves too.
+
+    Raises:
+        TypeError: text, or something that is no integer.
+    """
+    if isinstance(ids, (str, bytes)):
+        raise TypeError(
+            "`stop_ids` wants token ids, got text; use `model.encode(text)`"
+        )
+    return frozenset(operator.index(i) for i in ids)
+
+
+def flag(name: str, value: object) -> bool:
+    """A switch, True or False and nothing that only counts as one.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if not isinstance(value, bool):
+        raise TypeError(f"`{name}` wants True or False, got {value!r}")
+    return value
+
+
+def busy(lock: threading.Lock) -> None:
+    """Nobody is inside a verb.
+
+    Only a look: the verb then takes the lock by `with`, which no interrupt can leave
+    locked.
+
+    Raises:
+        EngineBusyError: somebody is.
+    """
+    if lock.locked():
+        raise EngineBusyError(
+            "this engine is inside a verb, called by another thread or by `progress`; "
+            "wait for it to return, or work on a fork made before"
+        )
 
 
 def width(rows: int) -> None:
@@ -104,8 +155,10 @@ def not_ours(engine: Any, window: Window, verb: str) -> None:
             f"{named(window)} belongs to another engine; {verb} it there"
         )
     if window is not engine.window:
+        ended = window.phase in ("committed", "aborted")
+        what = f"is {window.phase} already" if ended else "was undone"
         raise WindowClosedError(
-            f"{named(window)} is {window.phase} already; {verb} wants the open window, "
+            f"{named(window)} {what}; {verb} wants the open window, "
             "run a new one with `engine.run`"
         )
 

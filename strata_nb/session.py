@@ -1,13 +1,17 @@
 """Generating: windows in a row until a stop id or a limit."""
 
-from collections.abc import Callable, Collection, Sequence
+import operator
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
+from strata_nb import refusals
 from strata_nb.accept import Stop
 from strata_nb.engine import Engine
 from strata_nb.refusals import MAX_ROWS
+from strata_nb.undo import Undo
 
-Drafts = Callable[[Sequence[int]], Sequence[int]]
+Drafts = Callable[[Sequence[int]], Iterable[int]]
 """Proposes the tokens after those emitted so far, the root last."""
 
 
@@ -52,30 +56,27 @@ def generate(
 
     Raises:
         ValueError: `max_new` is negative; nothing has changed.
-        StrataError: as `run`, `finish` and `commit` raise; no window is left open and
-            what was emitted before stays committed.
+        StrataError: as `run`, `finish` and `commit` raise. Whatever is raised, by
+            `drafts` or an interrupt too, the engine is then as before the call.
     """
-    if max_new < 0:
+    stops = None if stop_ids is None else refusals.stop_ids(stop_ids)
+    if operator.index(max_new) < 0:
         raise ValueError(f"`max_new` is {max_new}, wanted 0 or more tokens")
     emitted: list[int] = []
     windows = offered = accepted = 0
     stop: Stop | None = None
-    while stop is None and (left := max_new - len(emitted)) > 0:
-        room = min(MAX_ROWS, left, engine.context - engine.position)
-        if room < 1:
-            break
-        text = [root, *emitted]
-        rows = [text[-1], *(drafts(text) if drafts else ())][:room]
-        window = engine.run(rows, drafter="caller" if drafts else "none")
-        try:
-            result = engine.finish(window, stop_ids=stop_ids, tokens_left=left)
+    with Undo(engine):
+        while stop is None and (left := max_new - len(emitted)) > 0:
+            room = min(MAX_ROWS, left, engine.context - engine.position)
+            if room < 1:
+                break
+            text = [root, *emitted]
+            offers = islice(drafts(text), room - 1) if drafts else ()
+            rows = [text[-1], *offers]
+            window = engine.run(rows, drafter="caller" if drafts else "none")
+            result = engine.finish(window, stop_ids=stops, tokens_left=left)
             engine.commit(window)
-        except BaseException:
-            # An interrupt, or logits that are no numbers: what was committed stays.
-            if engine.window is window:
-                engine.abort(window)
-            raise
-        emitted += result.emitted
-        windows, stop = windows + 1, result.stop
-        offered, accepted = offered + result.offered, accepted + result.accepted
+            emitted += result.emitted
+            windows, stop = windows + 1, result.stop
+            offered, accepted = offered + result.offered, accepted + result.accepted
     return Generated(tuple(emitted), stop or "limit", windows, offered, accepted)

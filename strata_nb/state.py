@@ -44,8 +44,9 @@ class Difference:
         layer: 0-based, None for a part of the whole sequence.
         field: array of the part.
         cell: the absolute cell of the first row that differs; None where a part has
-            no cells, or where the shapes differ.
-        size: largest absolute difference; infinite where the shapes differ.
+            no cells, before the start, or where the shapes differ.
+        size: largest absolute difference, of the numbers as stored (packed words where
+            K and V are kept in 8 bits); infinite where the shapes differ.
     """
 
     part: str
@@ -90,8 +91,9 @@ def _cell(part: str, row: int, rows: int, *, position: int, ratio: int) -> int |
         return row
     if part == "qsa_blocks":
         return row * ratio
-    # The others end with the last committed cell.
-    return position - rows + row
+    # The others end with the last committed cell; before the start there is none.
+    cell = position - rows + row
+    return cell if cell >= 0 else None
 
 
 def _order(leaf: Leaf) -> tuple[str, int, str]:
@@ -182,7 +184,14 @@ def _read(file: Path) -> tuple[dict[str, Any], dict[Leaf, np.ndarray]]:
                 )
             leaves = {_leaf(n): tensors.get_tensor(n) for n in tensors.keys()}  # noqa: SIM118
             _check_head(head)
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+    except (
+        SafetensorError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         raise SavedStateError(
             f"{file.name} cannot be read as a saved engine ({error}): it is truncated "
             "or damaged; save it again"
@@ -192,9 +201,9 @@ def _read(file: Path) -> tuple[dict[str, Any], dict[Leaf, np.ndarray]]:
 
 def _check_head(head: Mapping[str, Any]) -> None:
     position, root = head["position"], head["root"]
-    if not isinstance(position, int) or position < 0:
+    if type(position) is not int or position < 0:
         raise ValueError(f"position {position!r}")
-    if root is not None and not isinstance(root, int):
+    if root is not None and type(root) is not int:
         raise ValueError(f"root {root!r}")
     if not isinstance(head["identity"], dict) or not isinstance(head["digests"], dict):
         raise TypeError("identity or digests")
@@ -207,4 +216,7 @@ def _name(leaf: Leaf) -> str:
 
 def _leaf(name: str) -> Leaf:
     part, layer, field = name.split("/")
-    return Leaf(part, None if layer == "-" else int(layer), field)
+    leaf = Leaf(part, None if layer == "-" else int(layer), field)
+    if _name(leaf) != name:
+        raise ValueError(f"a leaf is named {name!r}")
+    return leaf

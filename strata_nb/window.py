@@ -50,9 +50,6 @@ class Window:
     start: int
     inputs: tuple[int, ...]
     headless: bool
-    drafter: str
-    match_length: int | None
-    draft_ms: float | None
     run_ms: float
     warm: bool
     owner: Any = field(repr=False)
@@ -60,6 +57,9 @@ class Window:
     phase: Phase = "run"
     result: Result | None = None
     finish_ms: float = 0.0
+    drafter: str = "none"
+    match_length: int | None = None
+    draft_ms: float | None = None
 
     @property
     def T(self) -> int:
@@ -96,7 +96,8 @@ class CommitReport:
         keep: rows kept.
         emitted: tokens that left the engine, the new root last.
         record: the window as it enters the trace.
-        digests: call it for a SHA-256 of each part of the state just committed.
+        digests: call it for a SHA-256 of each part of the state just committed; the
+            report keeps that state alive as long as it lives.
     """
 
     root: int | None

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import mlx.core as mx
 import numpy as np
 
+from strata_nb.errors import SavedStateError
 from strata_nb.parts.part import Part
 
 Ids: TypeAlias = tuple[int, ...]
@@ -18,6 +19,7 @@ class PleTokens(Part[Ids, Ids]):
 
     length: int
     eos: int
+    vocabulary: int
     name: str = "ple_tokens"
 
     def initial(self) -> Ids:
@@ -41,5 +43,15 @@ class PleTokens(Part[Ids, Ids]):
         return {"ids": (self.length,)}
 
     def restore(self, leaves: Mapping[str, mx.array]) -> Ids:
-        """The ids as host integers."""
-        return tuple(int(i) for i in np.array(leaves["ids"]))
+        """The ids as host integers.
+
+        Raises:
+            SavedStateError: an id is outside the vocabulary.
+        """
+        ids = tuple(int(i) for i in np.array(leaves["ids"]))
+        if not all(0 <= i < self.vocabulary for i in ids):
+            raise SavedStateError(
+                f"the saved {self.name} are {ids}, wanted ids below {self.vocabulary}; "
+                "restore it into an engine of the same model"
+            )
+        return ids

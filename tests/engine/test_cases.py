@@ -1,5 +1,6 @@
 """Public bug reports as small tests: the right values, on the real engine."""
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -161,8 +162,9 @@ def test_the_models_own_stop_id_is_emitted_and_not_committed(
     assert_same(engine, serial(after(trained, ids), plain.tokens[:-1]))
 
 
-def test_an_exception_while_generating_leaves_no_window_open(tiny: Model) -> None:
+def test_an_exception_while_generating_changes_nothing(tiny: Model) -> None:
     engine = after(tiny, prompt(tiny, 21))
+    before, windows = engine.digests(), len(engine.trace)
     calls = []
 
     def stops(text: Sequence[int]) -> list[int]:
@@ -173,11 +175,17 @@ def test_an_exception_while_generating_leaves_no_window_open(tiny: Model) -> Non
 
     with pytest.raises(KeyboardInterrupt):
         generate(engine, 8, max_new=9, drafts=stops, stop_ids=())
-    assert engine.position == 23
     with pytest.raises(ValueError, match="outside the vocabulary"):
         generate(engine, 8, max_new=9, drafts=lambda _: [10**9])
     assert engine.window is None
-    assert engine.position == 23
+    assert engine.digests() == before
+    assert len(engine.trace) == windows
+
+
+def test_drafts_may_come_from_an_endless_iterator(tiny: Model) -> None:
+    engine = after(tiny, prompt(tiny, 21))
+    got = generate(engine, 8, max_new=5, drafts=lambda _: itertools.repeat(3))
+    assert len(got.tokens) == 5
 
 
 def test_hand_05_the_end_of_the_context_is_a_limit_too(tiny: Model) -> None:
@@ -225,7 +233,7 @@ def test_hand_10_heads_that_8_bits_cannot_hold_are_refused(tiny: Model) -> None:
 
 
 def test_hand_11_a_rejected_token_leaves_the_ngram_history() -> None:
-    tokens = PleTokens(2, eos=50)
+    tokens = PleTokens(2, eos=50, vocabulary=60)
     state = tokens.initial()
     for ids, keep in (([5], 1), ([4, 9], 1)):
         _, pending = tokens.run(state, ids)

@@ -83,7 +83,7 @@ def test_histories_shift_in_the_kept_rows() -> None:
 
 
 def test_token_histories_of_unigrams_are_empty() -> None:
-    part = PleTokens(0, eos=9)
+    part = PleTokens(0, eos=9, vocabulary=10)
     context, pending = part.run(part.initial(), [1, 2])
     assert context == ()
     assert part.commit((), pending, keep=1) == ()

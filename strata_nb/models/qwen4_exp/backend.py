@@ -92,7 +92,11 @@ class Qwen4Exp:
             Linear(self.embedding.T) if tied else weights.linear("lm_head.weight")
         )
         self.tokens = (
-            PleTokens(config.ngram_size - 1, eos=config.eos_token_id)
+            PleTokens(
+                config.ngram_size - 1,
+                eos=config.eos_token_id,
+                vocabulary=config.vocab_size,
+            )
             if config.ple_layers and config.eos_token_id is not None
             else None
         )
@@ -213,6 +217,7 @@ class Qwen4Exp:
                     f"has shape {got}, wanted {wanted.get(leaf)} at {position} cells; "
                     "restore it into an engine of the same model and options"
                 )
+        self._check_dtypes(leaves)
         values = tuple(
             part.restore(
                 {f: mx.array(leaves[Leaf(part.name, layer, f)]) for f in part.shapes(0)}
@@ -221,6 +226,17 @@ class Qwen4Exp:
         )
         evaluate(values)
         return State(position, values)
+
+    def _check_dtypes(self, leaves: Mapping[Leaf, np.ndarray]) -> None:
+        for part, layer in self.slots:
+            for field, like in part.leaves(part.initial()).items():
+                got, wanted = leaves[Leaf(part.name, layer, field)], numpy_leaf(like)
+                if got.dtype != wanted.dtype:
+                    raise SavedStateError(
+                        f"the saved {part.name} of layer {layer} (field {field}) is "
+                        f"{got.dtype}, wanted {wanted.dtype}; restore it into an "
+                        "engine of the same model and options"
+                    )
 
 
 def best_tokens(logits: mx.array) -> tuple[mx.array, mx.array]:

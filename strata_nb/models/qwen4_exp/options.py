@@ -13,7 +13,8 @@ class EngineOptions:
     """Fold mode, partial commits of the root, and the kind of K and V.
 
     Raises:
-        ValueError: an option is not one of those offered.
+        TypeError: `partial` is neither True nor False.
+        ValueError: another option is not one of those offered.
     """
 
     fold: Fold
@@ -21,6 +22,8 @@ class EngineOptions:
     kv: KvKind
 
     def __post_init__(self) -> None:
+        if not isinstance(self.partial, bool):
+            raise TypeError(f"`partial` wants True or False, got {self.partial!r}")
         if self.fold not in ("lazy", "eager"):
             raise ValueError(
                 f"`fold` is {self.fold!r}; wanted 'lazy' (replay at the next run) "
