@@ -1,6 +1,7 @@
 """Replace a file whole or not at all."""
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -27,15 +28,16 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         OSError: the subclass that fits the errno; the message says that `path` is as it
             was.
     """
-    target = Path(path).resolve()
+    target = _resolved(path)
     try:
         mode = _mode_to_keep(target)
-        beside = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
-        # O_EXCL: never write through a file or link that somebody put there.
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     except OSError as error:
         raise _explained(error, target) from error
+    beside = _name_beside(target)
     try:
+        # O_EXCL: never write through a file or link that somebody put there. Inside the
+        # `try`: Ctrl-C may come after the file is made and before its number is here.
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         with os.fdopen(descriptor, "wb") as file:
             yield file
             file.flush()
@@ -45,8 +47,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             beside.chmod(mode)
         beside.replace(target)
     except BaseException as error:
-        with contextlib.suppress(OSError):
-            beside.unlink()
+        # A file that was there already is somebody else's.
+        if not (isinstance(error, FileExistsError) and error.filename == str(beside)):
+            with contextlib.suppress(OSError):
+                beside.unlink()
         # An OSError with another file's name is the block's own trouble, not ours.
         if isinstance(error, OSError) and error.filename in (None, str(beside)):
             raise _explained(error, target) from error
@@ -65,6 +69,25 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     write_bytes(path, text.encode())
 
 
+def _resolved(path: str | os.PathLike[str]) -> Path:
+    """Where the links of `path` lead."""
+    try:
+        return Path(path).resolve()
+    # Python 3.11 and 3.12 say neither of these as an OSError.
+    except RuntimeError as error:
+        loop = OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        raise _explained(loop, Path(path)) from error
+    except ValueError as error:
+        raise _explained(OSError(errno.EINVAL, str(error)), Path(path)) from error
+
+
+def _name_beside(target: Path) -> Path:
+    """A new name in the folder of `target`, too short for any file system to refuse."""
+    # Counted in bytes, as most systems do; half a letter at the cut is dropped.
+    start = os.fsencode(target.name)[:100].decode("utf-8", "ignore")
+    return target.with_name(f".{start}.{secrets.token_hex(6)}.part")
+
+
 def _mode_to_keep(target: Path) -> int | None:
     """Permissions of the file at `target`, None where there is none yet."""
     try:
@@ -81,10 +104,21 @@ def _explained(error: OSError, target: Path) -> OSError:
     """The same error, saying which file was wanted and that it is as it was."""
     why = error.strerror or str(error)
     remedy = "" if error.errno is None else f"; {_remedy(error, target)}"
-    message = f"could not write {target}: {why}{remedy}; nothing has changed there"
+    # `ascii`, as in a listing: a NUL or half a letter cannot be printed.
+    shown = str(target) if str(target).isprintable() else ascii(str(target))
+    message = f"could not write {shown}: {why}{remedy}; nothing has changed there"
     if error.errno is None:
         return OSError(message)
     return OSError(error.errno, message)
+
+
+_REMEDIES = {
+    errno.ELOOP: "its links lead in a circle: name a file, or remove them",
+    errno.EINVAL: "choose another name",
+    errno.EILSEQ: "choose another name",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.EROFS: "choose a disk that can be written to",
+}
 
 
 def _remedy(error: OSError, target: Path) -> str:
@@ -92,7 +126,7 @@ def _remedy(error: OSError, target: Path) -> str:
         return f"make the folder {target.parent} first"
     if isinstance(error, PermissionError):
         return f"choose a folder you may write in instead of {target.parent}"
-    return "free some space or choose another disk"
+    return _REMEDIES.get(error.errno or 0, "free some space or choose another disk")
 
 
 def _sync_folder(folder: Path) -> None:

@@ -11,9 +11,11 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from strata_nb import files
 from strata_nb.files import replacing, write_bytes, write_text
 
 
@@ -197,3 +199,73 @@ def test_a_very_long_name_works(tmp_path: Path) -> None:
     path = tmp_path / ("n" * 255)
     write_bytes(path, b"new")
     assert only(path)
+
+
+def test_a_long_name_of_wide_letters_works(tmp_path: Path) -> None:
+    # 240 bytes: allowed, but with 19 more around it no longer.
+    for name in ("😀" * 60, "a" + "😀" * 60, os.fsdecode(b"\xff" * 250)):
+        path = tmp_path / name
+        write_bytes(path, b"new")
+        assert path.read_bytes() == b"new"
+        assert only(path)
+        path.unlink()
+
+
+def test_an_interrupt_while_the_file_is_made_leaves_none(
+    old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, made = os.open, []
+
+    def opened(*args: Any) -> int:
+        made.append(real(*args))
+        signal.raise_signal(signal.SIGINT)
+        return made[0]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", opened)
+        with pytest.raises(KeyboardInterrupt):
+            write_bytes(old, b"new")
+    os.close(made[0])
+    assert old.read_bytes() == b"old"
+    assert only(old)
+
+
+def test_a_file_that_is_there_already_is_left_alone(
+    old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_name_beside", lambda target: target)
+    with pytest.raises(FileExistsError, match="could not write"):
+        write_bytes(old, b"new")
+    assert old.read_bytes() == b"old"
+
+
+def test_a_loop_of_links_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(OSError, match=r"could not write .*/a: .* in a circle") as e:
+        write_bytes(tmp_path / "a", b"new")
+    assert e.value.errno == errno.ELOOP
+
+
+def test_a_name_with_a_nul_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"a\\x00b': .*; choose another name") as e:
+        write_bytes(tmp_path / "a\0b", b"new")
+    assert e.value.errno == errno.EINVAL
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_that_is_too_long_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="choose a shorter name; nothing has changed"):
+        write_bytes(tmp_path / ("n" * 256), b"new")
+
+
+def test_a_disk_that_is_only_read_is_refused(
+    old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, *_: Any) -> int:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(OSError, match=r"kept.bin: .*; choose a disk that can be writ"):
+        write_bytes(old, b"new")
+    assert old.read_bytes() == b"old"
