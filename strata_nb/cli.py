@@ -2,9 +2,11 @@
 
 import argparse
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 from strata_nb.errors import StrataError
@@ -57,6 +59,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     _add_trace(commands.add_parser("trace", help="show, convert or compare traces"))
     _add_bench(commands.add_parser("bench", help="measure"))
+    _refuse_bare_trace(argv)
     args, rest = parser.parse_known_args(argv)
     # Some commands hand options on that they do not know.
     if rest and "rest" not in args:
@@ -71,9 +74,12 @@ class _Version(argparse.Action):
     def __call__(
         self, parser: argparse.ArgumentParser, *args: object, **more: object
     ) -> None:
-        from strata_nb.doctor import version
+        import strata_nb
 
-        print("strata-nb", version("strata-nb") or "(not installed, a source tree)")
+        try:
+            print("strata-nb", strata_nb.__version__)
+        except PackageNotFoundError:
+            print("strata-nb (a source tree, not installed)")
         parser.exit()
 
 
@@ -156,6 +162,15 @@ def _add_trace(parser: argparse.ArgumentParser) -> None:
     compare.set_defaults(run=_compare)
 
 
+def _refuse_bare_trace(argv: Sequence[str]) -> None:
+    """Say what shows a file; argparse would only say that it is no command."""
+    # None of the commands has a dot in its name.
+    match list(argv):
+        case ["trace", file, *_] if Path(file).suffix and not file.startswith("-"):
+            words = f"strata-nb trace show {shlex.quote(file)}"
+            raise StrataError(f"`trace` takes a command before a file: {words}")
+
+
 def _rows(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"a number of rows, 0 or more, got {text}")
@@ -178,18 +193,20 @@ def _show(args: argparse.Namespace) -> int:
 def _convert(args: argparse.Namespace) -> int:
     from strata_nb.trace import Trace
     from strata_nb.trace.export import export
+    from strata_nb.trace.text import counted
 
     trace = Trace.load(args.file)
     try:
         export(trace, args.out, layers=args.layers)
     except ValueError as error:
         raise StrataError(str(error)) from error
-    print(f"wrote {args.out}: {len(trace)} windows")
+    print(f"wrote {args.out}: {counted(len(trace), 'window')}")
     return 0
 
 
 def _compare(args: argparse.Namespace) -> int:
     from strata_nb.trace import Trace, compare
+    from strata_nb.trace.text import counted
 
     a, b = Trace.load(args.a), Trace.load(args.b)
     try:
@@ -199,9 +216,9 @@ def _compare(args: argparse.Namespace) -> int:
     if a.provenance != b.provenance:
         print("their provenance differs")
     if not found:
-        print(f"equal: {len(a)} windows")
+        print(f"equal: {counted(len(a), 'window')}")
         return 0
-    print(f"{len(found)} differences; the first: {found[0]}")
+    print(f"{counted(len(found), 'difference')}; the first: {found[0]}")
     return DIFFERENT
 
 

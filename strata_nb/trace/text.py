@@ -20,7 +20,7 @@ _TAIL = ("emitted", "stop", "union", "ms")
 
 
 def table(trace: Trace, *, rows: int) -> Iterator[str]:
-    """One line a window, the first `rows` of them.
+    """One line a window, the first `rows` of them, and what a `*` among them says.
 
     `-` is "not measured", `*` behind keep is a forced keep, union a mean over layers.
     """
@@ -31,7 +31,14 @@ def table(trace: Trace, *, rows: int) -> Iterator[str]:
         cells = (text.rjust(width) for text, width in zip(line, widths, strict=True))
         yield "  ".join(cells).rstrip()
     if len(trace) > rows:
-        yield f"… {len(trace) - rows} more windows"
+        yield f"… {counted(len(trace) - rows, 'more window')}"
+    if any(record.forced for record in trace[:rows]):
+        yield "*  keep was forced: the caller's, and not what `finish` said"
+
+
+def counted(number: int, thing: str) -> str:
+    """`number` of `thing`, which ends in an s unless it is one."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def summary(trace: Trace) -> Iterator[str]:
@@ -52,8 +59,8 @@ def summary(trace: Trace) -> Iterator[str]:
         time = latency(trace, warm=warm)
         if time is not None:
             spread = f"mean {time.mean_ms:.1f}, median {time.median_ms:.1f}"
-            text = f"{spread}, 95 % within {time.p95_ms:.1f}; {time.windows} windows"
-            yield f"ms, {name:<15} {text}"
+            text = f"{spread}, 95 % within {time.p95_ms:.1f}"
+            yield f"ms, {name:<15} {text}; {counted(time.windows, 'window')}"
     yield f"union per layer     {_number(mean_union(trace))}"
     for name, total in expert_totals(trace).items():
         yield f"{name:<19} {total}"

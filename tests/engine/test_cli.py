@@ -2,6 +2,7 @@
 
 import argparse
 import csv
+import importlib.metadata
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import strata_nb
 from strata_nb import cli, doctor, lab
 from strata_nb.bench import engine as bench
 from strata_nb.trace import Trace
@@ -84,10 +86,17 @@ def test_help_imports_nothing_heavy() -> None:
 def test_the_version_is_the_distributions(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor, "version", {"strata-nb": "7.8.9"}.get)
-    with pytest.raises(SystemExit, match="0"):
-        cli.main(["--version"])
-    assert capsys.readouterr().out == "strata-nb 7.8.9\n"
+    def absent(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    for version, printed in (
+        (lambda name: {"strata-nb": "7.8.9"}[name], "7.8.9"),
+        (absent, "(a source tree, not installed)"),
+    ):
+        monkeypatch.setattr(strata_nb, "version", version)
+        with pytest.raises(SystemExit, match="0"):
+            cli.main(["--version"])
+        assert capsys.readouterr().out == f"strata-nb {printed}\n"
 
 
 @pytest.mark.parametrize(
@@ -139,18 +148,14 @@ def test_show_prints_a_line_a_window_and_the_sums(
         "5.00",
         "-",
     ]
-    assert (
-        rows[4].split()[-7:] == ["1", "2*", "2", "limit", "5.00", "7.80"][-7:] or True
-    )
-    assert "2*" in rows[4]
+    assert rows[4].split()[-7:] == ["2", "1", "2*", "2", "limit", "5.00", "7.80"]
+    assert rows[5] == "*  keep was forced: the caller's, and not what `finish` said"
     assert "windows             3, and 1 of a prompt" in sums
     assert "rows T              3: 2, 4: 1" in sums
     assert "tokens per window   2.67" in sums
     assert "drafts accepted     5 of 7, 71.4 %" in sums
     assert "  draft 3           1 of 1, 100.0 %" in sums
-    assert (
-        "ms, warm            mean 7.8, median 7.8, 95 % within 7.8; 1 windows" in sums
-    )
+    assert "ms, warm            mean 7.8, median 7.8, 95 % within 7.8; 1 window" in sums
     assert "union per layer     5.00" in sums
     assert "approximate         MoCE, ü" in sums
     assert "device: cpu" in sums
@@ -162,7 +167,10 @@ def test_show_lists_as_many_rows_as_asked(
     assert cli.main(["trace", "show", str(saved), "--rows", "1"]) == 0
     rows = capsys.readouterr().out.split("\n\n")[0].splitlines()
     assert len(rows) == 3
+    # And no word of the star, which is in a row that is not shown.
     assert rows[-1] == "… 3 more windows"
+    assert cli.main(["trace", "show", str(saved), "--rows", "3"]) == 0
+    assert "\n… 1 more window\n" in capsys.readouterr().out
 
 
 def test_show_of_an_empty_trace_invents_nothing(
@@ -249,10 +257,10 @@ def test_compare_says_whether_two_traces_are_equal(
     Trace([window(fold="lazy", run_ms=2)], provenance={"n": 2}).save(names[1])
     Trace([window(fold="eager")], provenance={"n": 1}).save(names[2])
     assert cli.main(["trace", "compare", *names[:2]]) == 0
-    assert capsys.readouterr().out == "their provenance differs\nequal: 1 windows\n"
+    assert capsys.readouterr().out == "their provenance differs\nequal: 1 window\n"
     assert cli.main(["trace", "compare", names[0], names[2]]) == 1
     out = capsys.readouterr().out
-    assert out == "1 differences; the first: window 0, fold: lazy | eager\n"
+    assert out == "1 difference; the first: window 0, fold: lazy | eager\n"
     ignoring = ["trace", "compare", names[0], names[2], "--ignore", "fold"]
     assert cli.main(ignoring) == 0
 
@@ -268,6 +276,14 @@ def test_mistakes_are_one_line(
     assert "whole Parquet file" in refusal(capsys, "trace", "compare", saved, text)
     said = refusal(capsys, "trace", "compare", saved, saved, "--ignore", "fald")
     assert "`ignore` must name columns" in said
+
+
+@pytest.mark.parametrize("more", [[], ["--rows", "3"]])
+def test_a_file_without_a_command_is_told_which(
+    more: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = refusal(capsys, "trace", "my runs/t.parquet", *more)
+    assert said.endswith(": strata-nb trace show 'my runs/t.parquet'\n")
 
 
 # ------------------------------------------------------------------ pipes and signals
