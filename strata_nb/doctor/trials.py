@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 _SLOW_S = 300
+_UNIQUE = ("uuid", "pci_bus_id")
+_TF32 = "MLX_ENABLE_TF32"
 # In place of a reason: the trial has begun, and nothing has been heard of it since.
 _BEGUN = "begun"
 
@@ -57,7 +59,7 @@ def _read(output: str, ended: str) -> tuple[dict[str, Any], list[Trial]]:
         with contextlib.suppress(json.JSONDecodeError, KeyError, TypeError):
             news = json.loads(line)
             if "device" in news:
-                device = news["device"]
+                device |= news["device"]
             else:
                 trials[news["what"]] = Trial(**news)
     found = [
@@ -91,7 +93,8 @@ _Outcome = tuple[Literal["ran here", "not run here"], str]
 def _try_cpu() -> _Outcome:
     import mlx.core as mx
 
-    info = mx.device_info()
+    # Less what would tell this machine from others of its kind.
+    info = {k: v for k, v in mx.device_info().items() if k not in _UNIQUE}
     plain = {k: v for k, v in info.items() if isinstance(v, str | int | float)}
     _say({"device": {"default": str(mx.default_device()), **plain}})
     return _multiply(mx.cpu)
@@ -102,7 +105,12 @@ def _try_cuda() -> _Outcome:
 
     if not mx.cuda.is_available():
         return "not run here", "no CUDA in this build of MLX, or no NVIDIA driver"
-    return _multiply(mx.gpu)
+    # As `load` does: MLX looks once, at its first product on the GPU.
+    own = _TF32 not in os.environ
+    os.environ.setdefault(_TF32, "0")
+    outcome = _multiply(mx.gpu)
+    _say({"device": {"TF32": _tf32(own)}})
+    return outcome
 
 
 def _try_metal() -> _Outcome:
@@ -121,6 +129,20 @@ def _multiply(device: Any) -> _Outcome:
     if not mx.all(product == 64).item():
         raise ArithmeticError("a product of ones must be 64 everywhere, and is not")
     return "ran here", "64 x 64 product"
+
+
+def _tf32(own: bool) -> str:
+    """Whether the GPU multiplies float32 in TF32, and who asked for that."""
+    import mlx.core as mx
+
+    # TF32 has 10 bits behind the point, this number needs 12.
+    fine = 1 + 2**-12
+    product = mx.matmul(mx.full((64, 64), fine), mx.eye(64), stream=mx.gpu)
+    setting = f"{_TF32}={os.environ[_TF32]}"
+    if not mx.all(product == fine).item():
+        return f"on ({setting}): products are off by 1e-3; unset it"
+    who = "which `load` sets before the first product" if own else "as it was set"
+    return f"off ({setting}, {who})"
 
 
 def _try_bundled_model() -> _Outcome:

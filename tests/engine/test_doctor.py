@@ -50,6 +50,7 @@ def test_nothing_is_said_to_have_run_that_did_not(here: doctor.Report) -> None:
     assert (states["Metal"] == "ran here") == (sys.platform == "darwin")
     on_gpu = "gpu" in here.device["default"]
     assert (states["CUDA"] == "ran here") == (on_gpu and sys.platform == "linux")
+    assert ("TF32" in here.device) == (states["CUDA"] == "ran here")
 
 
 def test_the_text_says_all_of_it(here: doctor.Report) -> None:
@@ -179,6 +180,43 @@ def test_a_wrong_product_is_a_failure(
     cpu = trials.try_in_a_child()[1][0]
     assert cpu.state == "failed"
     assert "a product of ones must be 64 everywhere" in cpu.why
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        (None, "off (MLX_ENABLE_TF32=0, which `load` sets before the first product)"),
+        ("0", "off (MLX_ENABLE_TF32=0, as it was set)"),
+        ("1", "on (MLX_ENABLE_TF32=1): products are off by 1e-3; unset it"),
+    ],
+)
+def test_tf32_is_measured_where_cuda_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str | None, said: str
+) -> None:
+    # It looks at the setting in its first product; half precision has TF32's 10 bits.
+    body = (
+        "import functools, os, types\n"
+        "import numpy as np\n"
+        "cpu, gpu = 'cpu', 'gpu'\n"
+        "device_info = lambda: {'uuid': 'GPU-1', 'pci_bus_id': '0:1', 'cores': 2}\n"
+        "default_device = lambda: 'Device(gpu, 0)'\n"
+        "cuda = types.SimpleNamespace(is_available=lambda: True)\n"
+        "all, eye, full, ones = np.all, np.eye, np.full, np.ones\n"
+        "@functools.cache\n"
+        "def kept():\n"
+        "    off = os.environ.get('MLX_ENABLE_TF32') == '0'\n"
+        "    return np.float32 if off else np.float16\n"
+        "def matmul(a, b, stream):\n"
+        "    return a.astype(kept()) @ b if stream == 'gpu' else a @ b\n"
+    )
+    fake_mlx(tmp_path, body, monkeypatch)
+    monkeypatch.delenv("MLX_ENABLE_TF32", raising=False)
+    if setting is not None:
+        monkeypatch.setenv("MLX_ENABLE_TF32", setting)
+    device, tried = trials.try_in_a_child()
+    assert [trial.state for trial in tried[:2]] == ["ran here", "ran here"]
+    # The card's own number would tell this machine from all others.
+    assert device == {"default": "Device(gpu, 0)", "cores": 2, "TF32": said}
 
 
 def test_no_network_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
