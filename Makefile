@@ -4,6 +4,7 @@ BACKEND := $(shell test "$$(uname)" = Linux && { command -v nvidia-smi >/dev/nul
 .PHONY: lab test parity bench
 
 .venv/.lab: pyproject.toml constraints.txt
+	@echo "Setting up .venv: a minute or two, about 700 MB."
 	test -x $(PY) || python3 -m venv --without-pip .venv
 	python3 -m pip --python $(PY) install -q -U pip
 	$(PY) -m pip install -q -e '.[lab$(BACKEND)]' -c constraints.txt
