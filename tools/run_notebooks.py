@@ -11,7 +11,6 @@ a text.
 
 import argparse
 import base64
-import io
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -20,12 +19,12 @@ from typing import Any
 
 import nbformat
 
+from strata_widgets.still import VIEW
+
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "notebooks"
 LARGEST_NOTEBOOK = 300_000
-LARGEST_PICTURE = 40_000
-COLOURS = 24
-VIEW = "application/vnd.jupyter.widget-view+json"
+LARGEST_PICTURE = 48_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,7 +46,7 @@ def execute(path: Path) -> None:
     """Run one notebook in a fresh kernel and write it back, normalised."""
     from nbclient import NotebookClient
 
-    # Asks every widget for its picture too.
+    # Each widget is one output, for a page without a kernel.
     os.environ["STRATA_STILLS"] = "1"
     notebook = nbformat.read(path, 4)
     # Widget state is stored here and dropped below: without it, a cell that captures
@@ -76,8 +75,6 @@ def normalised(notebook: Any) -> Any:
         for output in cell.get("outputs", ()):
             data = output.get("data", {})
             data.pop(VIEW, None)
-            if "image/png" in data:
-                data["image/png"] = shrunk(data["image/png"])
     return notebook
 
 
@@ -92,18 +89,6 @@ def _joined(outputs: Sequence[Any]) -> list[Any]:
         else:
             joined.append(output)
     return joined
-
-
-def shrunk(png: str) -> str:
-    """Return a PNG with fewer colours if that makes it smaller; both in base64."""
-    from PIL import Image
-
-    image = Image.open(io.BytesIO(base64.b64decode(png))).convert("RGB")
-    out = io.BytesIO()
-    few = image.quantize(COLOURS, dither=Image.Dither.NONE)
-    few.save(out, "PNG", optimize=True)
-    made = base64.b64encode(out.getvalue()).decode()
-    return made if len(made) < len(png) else png
 
 
 def problems(path: Path) -> Iterator[str]:

@@ -22,6 +22,16 @@ hands
 COMMAND_MODE = "() => window.jupyterapp.commands.execute('notebook:enter-command-mode')"
 
 
+RUN_AT_ONCE = """(text) => {
+  const field = document.querySelector('.strata-draft');
+  field.value = text;
+  field.dispatchEvent(new Event('input'));
+  document.querySelector('[data-verb=run]').click();
+}"""
+RESTART = """() =>
+  window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()"""
+
+
 def status(page: Page) -> Locator:
     return page.locator(".strata-status").first
 
@@ -83,13 +93,14 @@ def test_type_run_finish_keep_commit(open_notebook: OpenNotebook) -> None:
     page.keyboard.press("ArrowLeft")
     button(page, "Commit").click()
     phase(page, "committed")
+    expect(draft(page)).to_have_value("")
     expect(status(page)).to_have_attribute("data-keep", "2")
     expect(status(page)).to_have_attribute("data-position", "4")
     expect(windows).not_to_contain_text("Commit a window with drafts")
     assert sorted(labels(windows)) == [
         "window 1: 0 first mismatch",
+        "window 1: 0 never reached",
         "window 1: 1 accepted",
-        "window 1: 3 never reached",
     ]
     assert notebook.in_kernel("print(hands.engine.trace[-1].keep)") == "2"
 
@@ -103,12 +114,22 @@ def test_type_run_finish_keep_commit(open_notebook: OpenNotebook) -> None:
 def test_errors_are_words_and_change_nothing(open_notebook: OpenNotebook) -> None:
     notebook = open_notebook("errors.ipynb", cells=[FAKE])
     page = notebook.page
-    message = page.get_by_role("alert")
     draft(page).fill("#1 #2 #3 #4 #5 #6 #7 #8")
-    button(page, "Run").click()
-    expect(message).to_contain_text("a window has 8 rows at most, got 9")
+    expect(button(page, "Run")).to_be_disabled()
+    expect(page.locator(".strata-why")).to_have_text("8 drafts, at most 7")
+    preview = page.locator(".strata-preview")
+    expect(preview.locator(".strata-chip")).to_have_count(7)
+    expect(preview).to_contain_text("… 1 more; a window takes at most 7 drafts")
+    draft(page).fill("#99999")
+    expect(preview).to_contain_text("got #99999")
+    # Faster than the preview, the engine's own word; but never both.
+    page.evaluate(RUN_AT_ONCE, "#88888")
+    expect(preview).to_contain_text("got #88888")
+    expect(page.get_by_text("got #88888")).to_have_count(1)
     phase(page, "ready")
     draft(page).fill(" x")
+    expect(button(page, "Run")).to_be_enabled()
+    below = page.locator(".strata-charts").bounding_box()
     button(page, "Run").click()
     phase(page, "run")
     expect(button(page, "Run")).to_be_disabled()
@@ -120,9 +141,32 @@ def test_errors_are_words_and_change_nothing(open_notebook: OpenNotebook) -> Non
     button(page, "Abort").click()
     phase(page, "aborted")
     expect(status(page)).to_have_attribute("data-position", "2")
-    expect(page.locator(".strata-rows")).to_have_count(0)
+    expect(page.locator(".strata-verdict")).to_have_count(0)
+    # The window came and went, and nothing below it moved.
+    assert page.locator(".strata-charts").bounding_box() == below
     button(page, "Fill in the model's own").click()
     expect(draft(page)).to_have_value("):\n    return")
+
+
+def test_the_end_of_a_long_text_is_seen_at_once(open_notebook: OpenNotebook) -> None:
+    long = FAKE.replace('"def f(x"', '"def f(x):\\n" * 12 + "def"')
+    page = open_notebook("long.ipynb", cells=[long]).page
+    expect(page.locator(".strata-root")).to_be_in_viewport()
+    seen = page.locator(".strata-text").evaluate(
+        "(box) => [box.scrollTop + box.clientHeight - box.scrollHeight,"
+        " box.clientHeight % 26, box.clientHeight < box.scrollHeight]"
+    )
+    assert seen == [0, 0, True]
+
+
+def test_a_kernel_that_is_gone_is_said(open_notebook: OpenNotebook) -> None:
+    notebook = open_notebook("gone.ipynb", cells=[FAKE])
+    page = notebook.page
+    phase(page, "ready")
+    page.evaluate(RESTART)
+    button(page, "Run").click()
+    expect(status(page)).to_have_text("the kernel is gone; run this cell again")
+    expect(button(page, "Run")).to_be_disabled()
 
 
 def test_hostile_text_is_shown_as_text(open_notebook: OpenNotebook) -> None:
@@ -146,8 +190,7 @@ def test_hostile_text_is_shown_as_text(open_notebook: OpenNotebook) -> None:
     expect(page.locator(".strata-text")).to_contain_text(shown)
     # And in an error, which quotes what was typed.
     draft(page).fill("<script>window.hacked=1</script>")
-    button(page, "Run").click()
-    expect(page.get_by_role("alert")).to_contain_text(
+    expect(page.locator(".strata-preview .strata-error")).to_contain_text(
         "<script>window.hacked=1</script>"
     )
     expect(page.locator(".strata-hand :is(img, script, b)")).to_have_count(0)

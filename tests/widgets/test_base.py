@@ -1,5 +1,7 @@
 import base64
 import builtins
+import importlib.util
+import io
 import struct
 from typing import Any
 
@@ -9,6 +11,7 @@ import traitlets
 
 from strata_widgets import Still, StrataWidget
 from strata_widgets._base import STILLS
+from strata_widgets.still import VIEW, shrunk
 
 
 class Dial(StrataWidget):
@@ -36,24 +39,72 @@ def test_text_repeats_and_has_no_address() -> None:
     assert repr(Dial()) == Dial().text() == "Dial(3)"
 
 
-def test_a_display_is_a_view_and_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def shown(dial: Dial, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What a display of `dial` publishes."""
+    published: list[dict[str, Any]] = []
+    monkeypatch.setattr(
+        "IPython.display.display", lambda data, **_: published.append(data)
+    )
+    dial._ipython_display_()
+    return published
+
+
+def test_a_live_display_has_its_understudy_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv(STILLS, raising=False)
-    bundle = Dial()._repr_mimebundle_()
-    assert bundle is not None
-    data, _ = bundle
-    assert set(data) == {"text/plain", "application/vnd.jupyter.widget-view+json"}
+    still, live = shown(Dial(), monkeypatch)
+    assert set(live) == {"text/plain", "image/png", VIEW}
+    assert live["image/png"] in still["text/html"]
+    assert "display: none" in still["text/html"]
 
 
-def test_a_display_has_its_picture_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_display_for_a_page_without_kernel_is_one_output(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv(STILLS, "1")
+    (live,) = shown(Dial(), monkeypatch)
+    assert "image/png" in live
+
+
+@pytest.mark.parametrize("missing", ["vl_convert", "PIL"])
+def test_without_the_lab_extra_a_display_is_a_view_and_text(
+    missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda n: None if n == missing else find(n)
+    )
+    (live,) = shown(Dial(), monkeypatch)
+    assert set(live) == {"text/plain", VIEW}
+
+
+def test_a_picture_keeps_its_colours_when_it_is_made_small() -> None:
+    from PIL import Image
+
+    size, red = (400, 300), (176, 62, 12)
+    image = Image.effect_noise(size, 90).convert("RGB")
+    image.paste(red, (4, 4, 12, 12))
+    out = io.BytesIO()
+    image.save(out, "PNG")
+    small = shrunk(out.getvalue())
+    assert len(small) < len(out.getvalue())
+    made = Image.open(io.BytesIO(small)).convert("RGB")
+    assert made.size == (size[0] + 4, size[1] + 4)
+    got = made.getpixel((10, 10))
+    assert isinstance(got, tuple)
+    assert max(abs(a - b) for a, b in zip(got, red, strict=True)) <= 8
+
+
+def test_a_display_has_its_picture_at_half_its_pixels() -> None:
     bundle = Dial()._repr_mimebundle_()
     assert bundle is not None
     data, metadata = bundle
     png = base64.b64decode(data["image/png"])
     width, height = struct.unpack(">II", png[16:24])
-    shown = metadata["image/png"]
-    assert (shown["width"], shown["height"]) == (width // 2, height // 2)
-    assert shown["alt"] == "a dial at 3"
+    about = metadata["image/png"]
+    assert (about["width"], about["height"]) == (width // 2, height // 2)
+    assert about["alt"] == "a dial at 3"
     assert data["text/plain"] == "Dial(3)"
 
 

@@ -18,11 +18,15 @@ def record(rows: int, accepted: int, **rest: Any) -> WindowRecord:
     if accepted < rows - 1:
         predictions[accepted] = 5
     experts = np.arange(rows * 2).reshape(rows, 2)
-    fields = {"keep": accepted + 1, "offered": rows - 1, "accepted": accepted, **rest}
+    fields: dict[str, Any] = {
+        "keep": accepted + 1,
+        "offered": rows - 1,
+        "accepted": accepted,
+    }
+    fields |= {"predictions": predictions, **rest}
     return window_record(
         position=10,
         inputs=inputs,
-        predictions=predictions,
         rule="greedy",
         decisions=[LayerDecisions(experts), None, LayerDecisions(experts % 3)],
         **fields,
@@ -64,9 +68,9 @@ def axes(spec: Any) -> list[dict[str, Any]]:
         ([1, 2, 3], [2, 3, 9], 2, 2, ["root", "accepted", "accepted"]),
         ([1, 2, 3], [8, 3, 9], 0, 2, ["root", "mismatch", "unreached"]),
         # A stop id after row 0 ends the window: the draft behind it took no part.
-        ([1, 2, 3], [0, 3, 9], 0, 0, ["root", "unreached", "unreached"]),
-        # A forced keep cuts drafts that matched.
-        ([1, 2, 3], [2, 3, 9], 0, 2, ["root", "unreached", "unreached"]),
+        ([1, 2, 3], [0, 3, 9], 0, 0, ["root", "uncounted", "uncounted"]),
+        # A keep of 2, the natural one being 3: the second draft was given up.
+        ([1, 2, 3], [2, 3, 9], 1, 1, ["root", "accepted", "uncounted"]),
     ],
 )
 def test_verdicts(
@@ -126,6 +130,20 @@ def test_an_older_window_s_union_by_its_index() -> None:
     assert rows[0]["label"] == "window 1, T = 2"
     with pytest.raises(IndexError):
         charts.expert_union(trace, window=2, **SIZES)
+
+
+def test_drafts_that_a_smaller_keep_gave_up_are_in_no_bar() -> None:
+    given_up = record(4, 1, predictions=[101, 102, 103, 7], offered=1)
+    rows = rows_of(charts.acceptance_over_windows([given_up]))
+    assert [r["drafts"] for r in rows] == [1, 0, 0]
+    assert {r["label"] for r in rows_of(charts.acceptance_by_position([given_up]))} == {
+        "1/1"
+    }
+
+
+def test_windows_without_drafts_leave_the_hint() -> None:
+    (row,) = rows_of(charts.acceptance_over_windows([record(1, 0)]))
+    assert row["note"].startswith("Commit a window with drafts")
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import pytest
@@ -50,9 +51,11 @@ def test_run_finish_commit_by_clicks(hands: HandDrafts) -> None:
     assert (shown["phase"], shown["T"]) == ("run", 6)
     assert verdicts(shown) == ["root"] + ["not judged yet"] * 5
     assert shown["rows"][0]["prediction"] is None
-    assert shown["rows"][0]["choices"][0]["text"] == "):"
+    # The likeliest token is the answer.
+    assert [row["choices"] for row in shown["rows"]] == [[]] * 6
 
     shown = click(hands, "finish")
+    assert shown["rows"][0]["choices"][0]["text"] == "):"
     assert verdicts(shown) == [
         "root",
         "accepted",
@@ -80,6 +83,8 @@ def test_a_click_carries_its_keep_past_a_slider_that_was_not_heard(
     shown = click(hands, "commit", keep=1, force=False)
     assert shown["keep"] == 1
     assert shown["position"] == 3
+    assert verdicts(shown) == ["root", "accepted", "accepted"]
+    assert [row["keeping"] for row in shown["rows"]] == ["kept", "given up", "given up"]
 
 
 def test_moving_keep_moves_the_bonus(hands: HandDrafts) -> None:
@@ -111,7 +116,9 @@ def test_an_engine_s_error_is_shown_word_for_word(hands: HandDrafts) -> None:
     shown = click(hands, "commit", keep=2, force=False)
     assert "keep=2 is outside 1 to 1" in shown["message"]["text"]
     assert (shown["phase"], shown["position"]) == ("finished", 2)
-    assert click(hands, "commit", keep=2, force=True)["position"] == 4
+    shown = click(hands, "commit", keep=2, force=True)
+    assert shown["position"] == 4
+    assert [row["keeping"] for row in shown["rows"]] == ["kept", "kept by force"]
 
 
 def test_a_window_that_is_not_finite_can_be_aborted() -> None:
@@ -206,8 +213,33 @@ def test_a_stop_id_ends_suggestions_and_is_said() -> None:
 def test_a_preview_names_tokens_or_says_what_is_wrong(hands: HandDrafts) -> None:
     click(hands, "preview", draft=HOSTILE + "\n")
     assert [c["id"] for c in hands._preview["chips"]] == [11, 1]
+    assert (hands._preview["count"], hands._preview["why"]) == ("2 drafts", "")
     click(hands, "preview", draft="#99")
     assert "must be #0 to #15" in hands._preview["error"]
+    assert hands._preview["why"] == "the draft can't be read"
+
+
+def test_a_preview_shows_what_fits_and_counts_the_rest(hands: HandDrafts) -> None:
+    click(hands, "preview", draft="#1 " * 9)
+    shown = hands._preview
+    assert len(shown["chips"]) == 7
+    assert shown["more"] == "… 2 more; a window takes at most 7 drafts"
+    assert shown["why"] == "9 drafts, at most 7"
+
+
+@pytest.mark.parametrize(
+    ("draft", "ran", "judged"),
+    [
+        ("", "Ran 1 row. Finish says what becomes of the root.", "Keep 1, the root"),
+        (" x", "Ran 2 rows. Finish says", "Accepted 0 of 1 draft; keep 1"),
+        (" x x", "Ran 3 rows. Finish says", "Accepted 0 of 2 drafts; keep 1"),
+    ],
+)
+def test_one_and_many_in_words(
+    hands: HandDrafts, draft: str, ran: str, judged: str
+) -> None:
+    assert click(hands, "run", draft=draft)["message"]["text"].startswith(ran)
+    assert click(hands, "finish")["message"]["text"].startswith(judged)
 
 
 def test_an_engine_without_a_root_asks_for_a_prompt() -> None:
@@ -221,6 +253,18 @@ def test_an_engine_without_a_root_asks_for_a_prompt() -> None:
 def test_a_root_that_was_passed_by_is_none(hands: HandDrafts) -> None:
     hands.engine.prefill([5, 6])
     assert hands.root is None
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (FakeModel(), "wants an Engine, got FakeModel; use `model.engine()`"),
+        (3, "wants an Engine, got int; make one with `model.engine()`"),
+    ],
+)
+def test_what_is_no_engine_is_refused(given: Any, words: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(words)):
+        HandDrafts(given)
 
 
 def test_an_engine_that_knows_no_text_is_refused() -> None:

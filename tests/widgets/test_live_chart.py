@@ -89,6 +89,11 @@ def test_a_chart_with_data_elsewhere_is_refused() -> None:
         LiveChart(away)
 
 
+def test_what_is_no_chart_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"wants an Altair chart, or Vega-Lite .* int"):
+        LiveChart(3)  # type: ignore[arg-type]
+
+
 def test_its_text_has_no_address() -> None:
     assert repr(LiveChart(chart(1, 2))) == "LiveChart('Vs', rows=2)"
 

@@ -1,72 +1,22 @@
 """`StrataWidget`: what every widget here shares, live or as a still picture."""
 
-import base64
 import os
-import struct
 from typing import Any, Final
 
 import altair as alt
 import anywidget
 
+from strata_widgets.still import Bundle, Still, can_draw, picture_bundle, understudy
+
 STILLS: Final = "STRATA_STILLS"
-_SCALE: Final = 2
-_VEGA_LITE: Final = "6.4"
 
 
 def stills_wanted() -> bool:
-    """Return whether each display makes its picture too (`STRATA_STILLS=1`).
+    """Return whether displays are for a page without a kernel (`STRATA_STILLS=1`).
 
-    A picture costs 40 to 80 ms, and only a page without a kernel needs it.
+    Each widget is then one output, without the understudy that a live page needs.
     """
     return os.environ.get(STILLS) == "1"
-
-
-class Still:
-    """A picture and a text of a widget at one moment; shows the same for ever.
-
-    Attributes:
-        spec: the picture as a Vega-Lite specification with its data inside.
-        text: the same in words.
-    """
-
-    def __init__(self, spec: dict[str, Any], text: str) -> None:
-        self.spec = spec
-        self.text = text
-
-    def __repr__(self) -> str:
-        return self.text
-
-    def png(self) -> bytes:
-        """Return the picture as PNG, at twice its size on the page.
-
-        Raises:
-            ModuleNotFoundError: vl-convert is missing; the `lab` extra has it.
-        """
-        try:
-            import vl_convert
-        except ModuleNotFoundError as error:
-            raise ModuleNotFoundError(
-                "a still picture needs vl-convert; install the `lab` extra, or read "
-                "the widget's text with `print(widget.text())`"
-            ) from error
-        made = vl_convert.vegalite_to_png(
-            self.spec, vl_version=_VEGA_LITE, scale=_SCALE
-        )
-        return bytes(made)
-
-    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        return picture_bundle(self)
-
-
-def picture_bundle(still: Still) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return `still` as display data and metadata: PNG, its shown size, its text."""
-    png = still.png()
-    # A PNG's header holds its size in pixels: two big-endian integers from byte 16.
-    width, height = struct.unpack(">II", png[16:24])
-    size = {"width": width // _SCALE, "height": height // _SCALE}
-    data = {"image/png": base64.b64encode(png).decode(), "text/plain": still.text}
-    alt_text = str(still.spec.get("description", still.text))
-    return data, {"image/png": {**size, "alt": alt_text}}
 
 
 class StrataWidget(anywidget.AnyWidget):
@@ -104,15 +54,24 @@ class StrataWidget(anywidget.AnyWidget):
         spec = picture if isinstance(picture, dict) else picture.to_dict()
         return Still(spec, self.text())
 
-    def _repr_mimebundle_(
-        self, **options: Any
-    ) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    def _repr_mimebundle_(self, **options: Any) -> Bundle | None:
         bundle = super()._repr_mimebundle_(**options)
         if bundle is None:
             return None
         data, metadata = bundle
         data["text/plain"] = self.text()
-        if stills_wanted():
+        if can_draw():
             picture, size = picture_bundle(self.snapshot())
             data, metadata = data | picture, metadata | size
         return data, metadata
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        bundle = self._repr_mimebundle_()
+        if bundle is None:
+            return
+        data, metadata = bundle
+        if "image/png" in data and not stills_wanted():
+            display(understudy(bundle), raw=True)  # type: ignore[no-untyped-call]
+        display(data, metadata=metadata, raw=True)  # type: ignore[no-untyped-call]

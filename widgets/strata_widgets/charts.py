@@ -7,12 +7,12 @@ are left out everywhere.
 
 import functools
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import altair as alt
 
 from strata_nb.trace import LayerRecord, WindowRecord
-from strata_widgets.theme import WORDS, Role, colour_scale, dressed
+from strata_widgets.theme import WORDS, Role, Verdict, colour_scale, dressed
 
 WIDTH: Final = 320
 HEIGHT: Final = 180
@@ -21,7 +21,11 @@ MOST_DRAFTS: Final = 7
 
 _FIRST_PAGE: Final = 16
 _LAST_PAGE: Final = 64
-_VERDICTS: Final[tuple[Role, ...]] = ("accepted", "mismatch", "unreached")
+_VERDICTS: Final[tuple[Literal["accepted", "mismatch", "unreached"], ...]] = (
+    "accepted",
+    "mismatch",
+    "unreached",
+)
 _COMMIT: Final = "Commit a window with drafts, and it appears here."
 _RUN: Final = "Run a window, and its experts appear here."
 
@@ -30,25 +34,28 @@ Row = dict[str, Any]
 
 def verdicts(
     inputs: Sequence[int], predictions: Sequence[int], *, accepted: int, offered: int
-) -> list[Role]:
+) -> list[Verdict]:
     """Say what became of each row of a window.
 
     Args:
         inputs: the T tokens of the rows, the root first.
         predictions: the token after each row.
         accepted: drafts that were accepted.
-        offered: drafts that took part; those behind a stop id did not.
+        offered: drafts that took part; those behind a stop id did not, nor those that
+            a keep below the natural one gave up.
 
     Returns:
-        T roles: `root`, then `accepted`, `mismatch` or `unreached` for each draft. The
-        first draft not accepted is a mismatch only where the prediction says so: a
-        stop, a limit or a forced keep ends a window as well.
+        T roles: `root`, then `accepted`, `mismatch` (the first draft that the
+        prediction before it contradicts), `unreached` (behind that one) or
+        `uncounted` (past `offered`) for each draft.
     """
-    roles: list[Role] = ["root"]
+    roles: list[Verdict] = ["root"]
     for row in range(1, len(inputs)):
         if row <= accepted:
             roles.append("accepted")
-        elif row == accepted + 1 <= offered and predictions[row - 1] != inputs[row]:
+        elif row > offered:
+            roles.append("uncounted")
+        elif row == accepted + 1 and predictions[row - 1] != inputs[row]:
             roles.append("mismatch")
         else:
             roles.append("unreached")
@@ -77,7 +84,8 @@ def acceptance_over_windows(trace: Iterable[WindowRecord]) -> alt.LayerChart:
         page *= 2
     last = max(page, len(windows))
     first = last - page + 1
-    rows = _window_rows(windows, first=first)
+    drafted = any(record.offered for record in windows)
+    rows = _window_rows(windows, first=first) if drafted else []
     return _filled(_drawn_windows(first, last), rows, empty=_COMMIT)
 
 
@@ -232,9 +240,10 @@ def _drawn_union(experts: int, chosen: int, depth: int) -> alt.LayerChart:
     return dressed(
         _layered(bars, ticks, label),
         title="Experts that the window needs",
-        subtitle="tick: expected if each row chose at random",
+        subtitle=f"tick: expected by chance; with nothing shared, T times {chosen}",
         description="Stacked bars, one a layer: experts of the root row and those that "
-        "the drafts add; a tick at the union expected of rows that choose at random.",
+        "the drafts add; a tick at the union expected of rows that choose at random, "
+        "which share some by chance.",
     )
 
 
@@ -242,8 +251,8 @@ def _decoded(trace: Iterable[WindowRecord]) -> list[WindowRecord]:
     return [record for record in trace if not record.headless]
 
 
-def _drafts(record: WindowRecord) -> list[Role]:
-    """What became of each draft that took part; one cut by a stop id took no part."""
+def _drafts(record: WindowRecord) -> list[Verdict]:
+    """What became of each draft that took part."""
     found = verdicts(
         record.inputs,
         record.predictions,
@@ -268,7 +277,7 @@ def _window_rows(windows: Sequence[WindowRecord], *, first: int) -> list[Row]:
 
 
 def _position_rows(windows: Sequence[WindowRecord]) -> list[Row]:
-    at: dict[int, list[Role]] = {}
+    at: dict[int, list[Verdict]] = {}
     for record in windows:
         for position, role in enumerate(_drafts(record), 1):
             at.setdefault(position, []).append(role)

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 import altair as alt
 
 Role = Literal["root", "accepted", "mismatch", "unreached", "bonus", "added"]
+Verdict = Literal["root", "accepted", "mismatch", "unreached", "uncounted"]
 
 PALETTE: Final[dict[Role, str]] = {
     "root": "#0653f8",
@@ -28,6 +29,9 @@ WORDS: Final[dict[Role, str]] = {
     "bonus": "bonus",
     "added": "added by drafts",
 }
+
+UNCOUNTED: Final = "not counted"
+"""A draft that took no part: behind a stop id, or given up by a smaller keep."""
 
 CONFIG: Final[dict[str, Any]] = {
     "font": "sans-serif",

@@ -18,16 +18,14 @@ from strata_nb import CommitReport, Engine, Result, StrataError, Window
 from strata_nb.backend import Text
 from strata_widgets import charts, theme, tokens
 from strata_widgets._base import StrataWidget
-from strata_widgets.hand_drafts import view
+from strata_widgets.hand_drafts import view, words
 from strata_widgets.hand_drafts.picture import picture
 from strata_widgets.hand_drafts.suggest import own_tokens
+from strata_widgets.hand_drafts.typed import typed
 from strata_widgets.live_chart import LiveChart
 
 _HERE = Path(__file__).parent
 _SUGGESTED: Final = 3
-_NO_ROOT: Final = (
-    "This engine has no root: pass `prompt=`, whose last token becomes the root."
-)
 
 
 class HandDrafts(StrataWidget):
@@ -63,10 +61,12 @@ class HandDrafts(StrataWidget):
                 that is under way.
 
         Raises:
+            TypeError: `engine` is no engine, a model for one.
             ValueError: `prompt` is empty, the engine has seen tokens already, or it
                 does not know the text of tokens.
             StrataError: from `prefill`, as the engine words it.
         """
+        _check_engine(engine)
         if engine.model is None:
             raise ValueError(
                 "an engine that knows the text of tokens is wanted, got one whose "
@@ -122,11 +122,11 @@ class HandDrafts(StrataWidget):
             StrataError: as the engine words it.
         """
         if self.root is None:
-            raise ValueError(_NO_ROOT)
+            raise ValueError(words.NO_ROOT)
         ids = self._read(draft) if isinstance(draft, str) else list(draft)
         window = self._engine.run([self.root, *ids], drafter="hand")
         self._adopt(window)
-        self._say(f"Ran {window.T} rows. Finish says what becomes of the drafts.")
+        self._say(words.ran(window.T))
         self._redraw()
         return window
 
@@ -143,11 +143,7 @@ class HandDrafts(StrataWidget):
         result = self._engine.finish(self._opened())
         self._moved = None
         self._round += 1
-        stop = " A stop id ends the text." if result.stop == "stop" else ""
-        self._say(
-            f"Accepted {result.accepted} of {result.offered} drafts; "
-            f"keep {result.keep} = accepted + 1.{stop}"
-        )
+        self._say(words.judged(result))
         return result
 
     def commit(self, *, keep: int | None = None, force: bool = False) -> CommitReport:
@@ -170,7 +166,8 @@ class HandDrafts(StrataWidget):
             keep = self._moved
         report = self._engine.commit(window, keep=keep, force=force)
         self._moved = report.keep
-        self._say(self._what_was_kept(report))
+        stopped = self.root in self._model.stop_ids
+        self._say(words.kept(report, stopped=stopped))
         self._redraw()
         return report
 
@@ -197,7 +194,7 @@ class HandDrafts(StrataWidget):
             StrataError: as the engine words it, an open window for one.
         """
         if self.root is None:
-            raise ValueError(_NO_ROOT)
+            raise ValueError(words.NO_ROOT)
         own, second = own_tokens(self._engine, self.root, count)
         if not own:
             raise ValueError("the model stops here, so it has no draft to suggest")
@@ -266,8 +263,11 @@ class HandDrafts(StrataWidget):
         self._first_root = (int(ids[-1]), engine.position)
 
     def _read(self, draft: str) -> list[int]:
-        size = self._engine.backend.config.vocab_size
-        return tokens.parse_draft(self._model, draft, vocabulary=size)
+        return tokens.parse_draft(self._model, draft, vocabulary=self._vocabulary)
+
+    @property
+    def _vocabulary(self) -> int:
+        return int(self._engine.backend.config.vocab_size)
 
     def _opened(self) -> Window:
         """The window that Finish, Commit and Abort act on, open or not."""
@@ -296,34 +296,25 @@ class HandDrafts(StrataWidget):
         self._message = {"kind": "note", "text": text}
         self._publish()
 
-    def _what_was_kept(self, report: CommitReport) -> str:
-        rows = "row" if report.keep == 1 else "rows"
-        stopped = self.root in self._model.stop_ids
-        stop = " The root is a stop id: the text ends here." if stopped else ""
-        return f"Kept {report.keep} {rows}; position is {report.position} now.{stop}"
-
     def _show_preview(self, draft: str, *, fill: bool = False) -> None:
-        shown: dict[str, Any] = {"draft": draft, "fill": fill, "chips": [], "error": ""}
-        try:
-            shown["chips"] = tokens.chips(self._model, self._read(draft))
-        except ValueError as error:
-            shown["error"] = str(error)
+        shown = typed(self._model, draft, vocabulary=self._vocabulary)
         # The same draft twice must reach the page twice.
-        self._preview = {**shown, "ask": self._answered}
+        known = {"draft": draft, "fill": fill, "ask": self._answered}
+        self._preview = {**shown, **known}
 
     def _phase(self) -> str:
         return "ready" if self._window is None else str(self._window.phase)
 
     def _status(self) -> str:
         window, root = self._window, self.root
-        words = [self._phase(), f"position {self._engine.position}"]
+        said = [self._phase(), f"position {self._engine.position}"]
         if root is not None:
-            words.append(f"root {tokens.chip(self._model, root)['text']!r}")
+            said.append(f"root {tokens.chip(self._model, root)['text']!r}")
         if window is not None and window.phase in ("run", "finished"):
-            words.append(f"T = {window.T}")
+            said.append(f"T = {window.T}")
         if window is not None and window.phase == "finished":
-            words.append(f"keep = {self._keep()}")
-        return ", ".join(words)
+            said.append(f"keep = {self._keep()}")
+        return ", ".join(said)
 
     def _rows(self) -> list[dict[str, Any]]:
         window = self._window
@@ -337,7 +328,7 @@ class HandDrafts(StrataWidget):
         is_open = phase in ("run", "finished")
         can_run = not is_open and self.root is not None
         result = None if window is None else window.result
-        note = _NO_ROOT if self.root is None else ""
+        note = words.NO_ROOT if self.root is None else ""
         self._view = {
             "answered": self._answered,
             "round": self._round,
@@ -397,3 +388,11 @@ class HandDrafts(StrataWidget):
             charts=[self._chart("windows"), self._chart("union")],
             description=self.text(),
         )
+
+
+def _check_engine(engine: Any) -> None:
+    if isinstance(engine, Engine):
+        return
+    model = hasattr(engine, "engine")
+    hint = "use `model.engine()`" if model else "make one with `model.engine()`"
+    raise TypeError(f"HandDrafts wants an Engine, got {type(engine).__name__}; {hint}")

@@ -3,6 +3,10 @@
 const VERBS = ["run", "finish", "commit", "abort"];
 const LABELS = { run: "Run", finish: "Finish", commit: "Commit", abort: "Abort" };
 const ROLES = ["root", "accepted", "mismatch", "unreached"];
+const COLUMNS = ["row", "input", "prediction", "verdict", "kept", "likeliest next"];
+const MOST_ROWS = 8;
+const NO_DRAFT = { draft: "", count: "", chips: [], more: "", error: "", why: "" };
+const GONE = "the kernel is gone; run this cell again";
 let made = 0;
 
 function make(tag, className = "", text = "") {
@@ -71,7 +75,14 @@ function build() {
   force.append(ui.force, " force more");
   const keep = make("span", "strata-line");
   keep.append(keepLabel, ui.keep, ui.count, force);
-  verbs.append(ui.run, ui.finish, keep, ui.commit, ui.abort);
+  // Why Run is off, beside it.
+  ui.why = make("span", "strata-why");
+  ui.why.id = id + "-why";
+  ui.run.setAttribute("aria-describedby", ui.why.id);
+  const first = make("span", "strata-line"), last = make("span", "strata-line");
+  first.append(ui.run, ui.why, ui.finish);
+  last.append(ui.commit, ui.abort);
+  verbs.append(first, keep, last);
 
   ui.message = make("div", "strata-message");
   ui.message.setAttribute("aria-live", "polite");
@@ -108,19 +119,39 @@ function drawText(node, view) {
   node.scrollTop = node.scrollHeight;
 }
 
+// A node that is not on the page yet, or was off it, has no place to scroll to.
+function showEnd(node) {
+  let height = 0;
+  const seen = new ResizeObserver(() => {
+    if (!height) node.scrollTop = node.scrollHeight;
+    height = node.clientHeight;
+  });
+  seen.observe(node);
+  return seen;
+}
+
+// Always as high as a window of the most rows, so that nothing below it ever moves.
 function drawTable(node, rows) {
-  if (!rows.length) return node.replaceChildren();
   const table = make("table", "strata-rows");
   table.createCaption().textContent = "Rows of the window: a prediction is the token after its row";
   const head = table.createTHead().insertRow();
-  for (const name of ["row", "input", "prediction", "verdict", "kept", "likeliest next"]) {
+  for (const name of COLUMNS) {
     const cell = make("th", "", name);
     cell.scope = "col";
     head.append(cell);
   }
   const body = table.createTBody();
   for (const row of rows) body.append(drawRow(row));
+  for (let row = rows.length; row < MOST_ROWS; row++) body.append(drawSpace());
+  if (!rows.length) body.rows[0].cells[0].textContent = "Run a window, and its rows appear here.";
   node.replaceChildren(table);
+}
+
+function drawSpace() {
+  const line = make("tr", "strata-space"), cell = make("td", "strata-note");
+  cell.colSpan = COLUMNS.length;
+  line.append(cell);
+  return line;
 }
 
 function drawRow(row) {
@@ -143,35 +174,51 @@ function drawRow(row) {
     pair.append(chip(one), make("span", "strata-id", (100 * one.share).toFixed(1) + "%"));
     choices.append(pair);
   }
-  const kept = row.kept === null ? "" : row.kept ? "kept" : "not kept";
-  line.append(number, input, prediction, verdict, make("td", "", kept), choices);
+  line.append(number, input, prediction, verdict, make("td", "", row.keeping), choices);
   return line;
 }
 
 function drawPreview(node, preview) {
   if (preview.error) return node.replaceChildren(make("span", "strata-error", preview.error));
-  const count = preview.chips.length;
-  const words = count ? `${count} ${count === 1 ? "draft" : "drafts"}: ` : "no draft: the root alone";
+  const words = preview.count ? preview.count + ": " : "no draft: the root alone";
   const parts = preview.chips.map((token) => chipWithId(token));
-  node.replaceChildren(make("span", "strata-note", words), ...parts);
+  const more = make("span", "strata-note", preview.more);
+  node.replaceChildren(make("span", "strata-note", words), ...parts, more);
 }
 
 function render({ model, el, signal, host }) {
   const ui = build();
-  let round = null, waiting = 0, asked = 0, slow, typing, sliding;
+  let round = null, waiting = 0, asked = 0, committing = false, slow, typing, sliding;
+  let typed = NO_DRAFT;
   el.append(ui.root);
 
   const page = Math.random().toString(36).slice(2);
-  const tell = (kind, values = {}) => model.send({ kind, ask: `${page} ${++asked}`, ...values });
+  // After a restart nobody listens, and sending fails.
+  function tell(kind, values = {}) {
+    try {
+      model.send({ kind, ask: `${page} ${++asked}`, ...values });
+      return true;
+    } catch {
+      clearInterval(slow);
+      ui.status.textContent = GONE;
+      ui.status.classList.add("strata-error");
+      for (const control of ui.root.querySelectorAll("button, input")) control.disabled = true;
+      return false;
+    }
+  }
   const answeredUpTo = (ask) => (ask.startsWith(page) ? Number(ask.split(" ")[1]) : 0);
 
   // A click carries the values it was made with. Until the answer, further clicks do nothing.
   function click(kind, values) {
-    if (waiting) return;
-    tell(kind, values);
+    if (waiting || !tell(kind, values)) return;
     waiting = asked;
+    committing = kind === "commit";
     ui.root.classList.add("strata-waiting");
-    slow = setTimeout(() => { ui.status.textContent = "waiting for the kernel"; }, 1500);
+    slow = setInterval(() => {
+      ui.status.textContent = "waiting for the kernel";
+      // Only to learn whether somebody is there.
+      tell("look");
+    }, 1500);
   }
 
   function limits(view) {
@@ -190,11 +237,14 @@ function render({ model, el, signal, host }) {
     const view = model.get("_view");
     if (waiting && answeredUpTo(view.answered) >= waiting) {
       waiting = 0;
-      clearTimeout(slow);
+      clearInterval(slow);
       ui.root.classList.remove("strata-waiting");
+      if (committing && view.phase === "committed") emptied();
+      committing = false;
     }
     const held = ui.root.contains(document.activeElement) ? document.activeElement : null;
     for (const verb of VERBS) ui[verb].disabled = !view.can[verb];
+    limitRun(view);
     for (const button of [ui.own, ui.wrong]) button.disabled = !view.can.suggest;
     for (const control of [ui.keep, ui.force]) control.disabled = !view.can.commit;
     if (view.round !== round) {
@@ -211,6 +261,8 @@ function render({ model, el, signal, host }) {
     ui.message.setAttribute("role", failed ? "alert" : "note");
     ui.message.classList.toggle("strata-error", failed);
     ui.message.textContent = view.message.text;
+    // What is wrong with a draft is said below it already.
+    if (failed && view.message.text === typed.error) ui.message.textContent = "";
     ui.status.textContent = view.status;
     Object.assign(ui.status.dataset,
       { phase: view.phase, t: view.T, keep: view.keep, position: view.position });
@@ -218,10 +270,33 @@ function render({ model, el, signal, host }) {
     if (held?.disabled) (VERBS.map((v) => ui[v]).find((b) => !b.disabled) ?? ui.draft).focus();
   }
 
+  // A reason belongs to the draft that it was given for, not to what was typed since.
+  function limitRun(view) {
+    const why = typed.draft === ui.draft.value ? typed.why : "";
+    ui.run.disabled = !view.can.run || why !== "";
+    ui.why.textContent = view.can.run ? why : "";
+  }
+
+  function show(shown) {
+    typed = shown;
+    drawPreview(ui.preview, shown);
+    const view = model.get("_view");
+    limitRun(view);
+    if (shown.error && view.message.text === shown.error) ui.message.textContent = "";
+  }
+
   function preview() {
     const shown = model.get("_preview");
     if (shown.fill && shown.ask.startsWith(page)) ui.draft.value = shown.draft;
-    if (shown.draft === ui.draft.value) drawPreview(ui.preview, shown);
+    if (shown.draft === ui.draft.value) show(shown);
+  }
+
+  // What was committed is no draft any more.
+  function emptied() {
+    clearTimeout(typing);
+    ui.draft.value = "";
+    typed = NO_DRAFT;
+    drawPreview(ui.preview, typed);
   }
 
   const run = () => click("run", { draft: ui.draft.value });
@@ -235,6 +310,7 @@ function render({ model, el, signal, host }) {
   ui.keep.addEventListener("input", moved);
   ui.force.addEventListener("change", moved);
   ui.draft.addEventListener("input", () => {
+    limitRun(model.get("_view"));
     clearTimeout(typing);
     typing = setTimeout(() => tell("preview", { draft: ui.draft.value }), 120);
   });
@@ -250,15 +326,17 @@ function render({ model, el, signal, host }) {
     if (!global) event.stopPropagation();
   });
 
+  const scrolling = showEnd(ui.text);
   model.on("change:_view", update);
   model.on("change:_preview", preview);
   signal.addEventListener("abort", () => {
     model.off("change:_view", update);
     model.off("change:_preview", preview);
+    scrolling.disconnect();
     ui.root.remove();
   });
   update();
-  drawPreview(ui.preview, { chips: [], error: "" });
+  drawPreview(ui.preview, typed);
   for (const name of ["_windows", "_positions", "_union"]) {
     const place = make("div", "strata-place " + name.replace("_", "strata-"));
     ui.charts.append(place);

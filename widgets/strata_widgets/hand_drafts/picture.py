@@ -75,7 +75,11 @@ def _table(rows: Sequence[view.Row], heading: str, text: str) -> alt.LayerChart:
         if row["role"] in theme.WORDS:
             marks.append({"verdict": row["verdict"], "line": line})
     title = alt.TitleParams(
-        heading, subtitle=text, subtitleFont=_FONT, subtitleFontWeight="normal"
+        heading,
+        subtitle=text,
+        font=_FONT,
+        subtitleFont=_FONT,
+        subtitleFontWeight="normal",
     )
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, _WIDTH]))
     y = alt.Y("line:O", axis=None)

@@ -15,6 +15,7 @@ from strata_widgets.charts import verdicts
 Row = dict[str, Any]
 
 TOP: Final = 3
+_NOT_JUDGED: Final = "not judged yet"
 MOST_CHIPS: Final = 400
 """A page with many thousand chips is slow; the earlier cells are only counted."""
 
@@ -78,6 +79,8 @@ def window_rows(
     """
     result = window.result
     roles: Sequence[str] = ["root"] + ["draft"] * (window.T - 1)
+    words = {"draft": _NOT_JUDGED, "uncounted": theme.UNCOUNTED}
+    words |= {str(role): word for role, word in theme.WORDS.items()}
     if result is not None:
         roles = verdicts(
             window.inputs,
@@ -91,16 +94,20 @@ def window_rows(
             "row": index,
             "input": tokens.chip(model, token),
             "role": roles[index],
-            "verdict": theme.WORDS.get(roles[index], "not judged yet"),  # type: ignore[call-overload]
+            "verdict": words[roles[index]],
             "prediction": None,
-            "choices": choices[index] if index < len(choices) else [],
+            "choices": [],
             "kept": None,
+            "keeping": "",
             "bonus": False,
         }
         if result is not None:
             row["prediction"] = tokens.chip(model, result.predictions[index])
             row["kept"] = index < keep
+            row["keeping"] = _keeping(index, keep, result.keep)
             row["bonus"] = index == keep - 1
+            # Not before: the likeliest token is the answer that Finish gives.
+            row["choices"] = choices[index] if index < len(choices) else []
         rows.append(row)
     return rows
 
@@ -138,7 +145,13 @@ def cells_of(row: Row) -> list[str]:
     """Return one row as the five words of the table."""
     prediction = row["prediction"]
     after = "" if prediction is None else prediction["text"]
-    kept = {None: "", True: "kept", False: "not kept"}[row["kept"]]
     if row["bonus"]:
         after += "  (bonus)"
+    kept = row["keeping"]
     return [str(row["row"]), row["input"]["text"], after, row["verdict"], kept]
+
+
+def _keeping(index: int, keep: int, natural: int) -> str:
+    if index < keep:
+        return "kept" if index < natural else "kept by force"
+    return "given up" if index < natural else "not kept"

@@ -81,6 +81,7 @@ class LiveChart(StrataWidget):
             **traits: `renderer`.
 
         Raises:
+            TypeError: `chart` is no chart.
             ValueError: the chart's rows are neither inside it nor named.
         """
         spec, rows = _taken_apart(chart)
@@ -176,6 +177,11 @@ def _taken_apart(
     chart: alt.TopLevelMixin | dict[str, Any],
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Split `chart` into its drawing, data named `live`, and its rows."""
+    if not isinstance(chart, dict) and not hasattr(chart, "to_dict"):
+        raise TypeError(
+            "a live chart wants an Altair chart, or Vega-Lite as a dict, got "
+            f"{type(chart).__name__}"
+        )
     # Altair has checked the chart when it was made; once more costs 20 ms an update.
     spec = dict(chart) if isinstance(chart, dict) else chart.to_dict(validate=False)
     sets = spec.pop("datasets", {})
