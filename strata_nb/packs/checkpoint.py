@@ -19,6 +19,7 @@ from strata_nb.packs.read_config import read_config
 from strata_nb.packs.safetensors_file import (
     BITS,
     DTYPE_NAMES,
+    Reads,
     SafetensorsFile,
     byte_view,
     widen,
@@ -191,12 +192,13 @@ class Checkpoint:
         bits = BITS[self._layout.dtype]
         gate_up = np.empty((c.num_experts, 2 * inner, c.hidden_size), bits)
         down = np.empty((c.num_experts, c.hidden_size, inner), bits)
-        for expert in range(c.num_experts):
-            targets = gate_up[expert, :inner], gate_up[expert, inner:], down[expert]
-            names = manifest.expert_names(layer, expert)
-            for name, target in zip(names, targets, strict=True):
-                where = self._stored[name]
-                where.file.read_into(byte_view(target), where.entry.start)
+        with Reads() as reads:
+            for expert in range(c.num_experts):
+                targets = gate_up[expert, :inner], gate_up[expert, inner:], down[expert]
+                names = manifest.expert_names(layer, expert)
+                for name, target in zip(names, targets, strict=True):
+                    where = self._stored[name]
+                    reads.fill(byte_view(target), where.file, where.entry.start)
         return gate_up, down
 
     def ple(self, j: int) -> PleTable:
@@ -236,13 +238,14 @@ class Checkpoint:
             digest.update(f"\0{file.size}\0".encode())
             digest.update(file.header)
         names = sorted(self._stored)
-        for name in names[:: -(-len(names) // _SAMPLED_TENSORS)]:
-            file, entry = self._stored[name].file, self._stored[name].entry
-            length = entry.stop - entry.start
-            for start in (0, length // 2):
-                sample = bytearray(min(_SAMPLE_BYTES, length - start))
-                file.read_into(memoryview(sample), entry.start + start)
-                digest.update(sample)
+        with Reads() as reads:
+            for name in names[:: -(-len(names) // _SAMPLED_TENSORS)]:
+                file, entry = self._stored[name].file, self._stored[name].entry
+                length = entry.stop - entry.start
+                for start in (0, length // 2):
+                    sample = bytearray(min(_SAMPLE_BYTES, length - start))
+                    reads.fill(memoryview(sample), file, entry.start + start)
+                    digest.update(sample)
         return digest.hexdigest()
 
 

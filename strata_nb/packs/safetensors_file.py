@@ -1,10 +1,12 @@
 """One safetensors file: its header, checked in full, and views into its memory map."""
 
+import contextlib
 import math
 import mmap
 import os
 import stat
 import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -42,30 +44,57 @@ class SafetensorsFile:
 
     path: Path
     size: int  # bytes of the whole file
+    modified: int  # when it was last written to, ns
     data_start: int  # where the offsets count from
     header: bytes
     entries: dict[str, Entry]
 
-    @cached_property
-    def _descriptor(self) -> int:
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[int]:
+        """A descriptor of the file that was checked, closed after the block.
+
+        Raises:
+            CheckpointError: the file is gone, or another one by now.
+        """
         try:
             descriptor = os.open(self.path, os.O_RDONLY)
         except OSError as error:
             raise self._changed(error.strerror) from error
-        weakref.finalize(self, os.close, descriptor)
-        if (size := os.fstat(descriptor).st_size) != self.size:
-            raise self._changed(f"{size} bytes, {self.size} before")
-        return descriptor
+        try:
+            found = os.fstat(descriptor)
+            if found.st_size != self.size:
+                raise self._changed(f"{found.st_size} bytes, {self.size} before")
+            if found.st_mtime_ns != self.modified:
+                raise self._changed("it was written to")
+            yield descriptor
+        finally:
+            os.close(descriptor)
 
     @cached_property
+    def _kept_open(self) -> int:
+        with self.opened() as descriptor:
+            kept = os.dup(descriptor)
+        weakref.finalize(self, os.close, kept)
+        return kept
+
+    @cached_property
+    def _maps(self) -> "weakref.WeakValueDictionary[str, npt.NDArray[np.uint8]]":
+        # A map has a descriptor of its own, and a checkpoint may have more files than
+        # a process may open (256 on macOS): it lives as long as views of it do.
+        return weakref.WeakValueDictionary()
+
     def _map(self) -> npt.NDArray[np.uint8]:
-        try:
-            # The length is the one that was checked: a file that shrank before this is
-            # refused here; one that shrinks later is met as a bus error.
-            mapped = mmap.mmap(self._descriptor, self.size, access=mmap.ACCESS_READ)
-        except (OSError, ValueError) as error:
-            raise self._changed(error) from error
-        return np.frombuffer(mapped, np.uint8)
+        whole = self._maps.get("whole")
+        if whole is None:
+            with self.opened() as descriptor:
+                try:
+                    # The length is the one that was checked: a file that shrank before
+                    # this is refused here; one that shrinks later is a bus error.
+                    mapped = mmap.mmap(descriptor, self.size, access=mmap.ACCESS_READ)
+                except (OSError, ValueError) as error:
+                    raise self._changed(error) from error
+            whole = self._maps["whole"] = np.frombuffer(mapped, np.uint8)
+        return whole
 
     def _changed(self, reason: object) -> CheckpointError:
         return CheckpointError(
@@ -76,15 +105,20 @@ class SafetensorsFile:
     def view(self, entry: Entry) -> npt.NDArray[Any]:
         """The stored bits of one tensor, read-only, not loaded before they are used."""
         start, stop = self.data_start + entry.start, self.data_start + entry.stop
-        return self._map[start:stop].view(BITS[entry.dtype]).reshape(entry.shape)
+        return self._map()[start:stop].view(BITS[entry.dtype]).reshape(entry.shape)
 
     def read(self, entry: Entry) -> npt.NDArray[Any]:
         """A fresh array of the stored bits of one tensor."""
         bits = np.empty(entry.shape, BITS[entry.dtype])
-        self.read_into(byte_view(bits), entry.start)
+        with self.opened() as descriptor:
+            self.fill(byte_view(bits), entry.start, descriptor)
         return bits
 
     def read_into(self, target: memoryview, start: int) -> None:
+        """As `fill`, from a descriptor that stays open: for small reads without end."""
+        self.fill(target, start, self._kept_open)
+
+    def fill(self, target: memoryview, start: int, descriptor: int) -> None:
         """Fill `target` with the bytes from `start` of the data on.
 
         Plain reads, no memory map: the system then reads no more around a lone row
@@ -96,11 +130,25 @@ class SafetensorsFile:
         position = self.data_start + start
         # One call moves at most 2 GB.
         while target:
-            got = os.preadv(self._descriptor, [target], position)
+            got = os.preadv(descriptor, [target], position)
             if got == 0:
                 raise self._changed(f"it ends at byte {position}")
             position += got
             target = target[got:]
+
+
+class Reads(contextlib.ExitStack):
+    """Many reads from many files: each is opened once, all are closed at the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._descriptors: dict[Path, int] = {}
+
+    def fill(self, target: memoryview, file: SafetensorsFile, start: int) -> None:
+        """Fill `target` with the bytes from `start` of the data of `file` on."""
+        if file.path not in self._descriptors:
+            self._descriptors[file.path] = self.enter_context(file.opened())
+        file.fill(target, start, self._descriptors[file.path])
 
 
 def byte_view(array: npt.NDArray[Any]) -> memoryview:
@@ -126,17 +174,18 @@ def open_safetensors(path: Path) -> SafetensorsFile:
     Raises:
         CheckpointError: the file is truncated or its header does not describe it.
     """
-    header, size = _read_header(path)
+    header, found = _read_header(path)
+    size = found.st_size
     data_start = 8 + len(header)
     names = parse_object(header, where=f"{path.name}: header")
     _check_metadata(path.name, names.pop("__metadata__", {}))
     entries = {name: _entry(path.name, name, value) for name, value in names.items()}
     _check_extents(path.name, entries, size - data_start)
-    return SafetensorsFile(path, size, data_start, header, entries)
+    return SafetensorsFile(path, size, found.st_mtime_ns, data_start, header, entries)
 
 
-def _read_header(path: Path) -> tuple[bytes, int]:
-    """The header's bytes and the file's size."""
+def _read_header(path: Path) -> tuple[bytes, os.stat_result]:
+    """The header's bytes, and what the system says about the file."""
     try:
         # Opening a pipe would wait for ever, so look before.
         if not stat.S_ISREG(path.stat().st_mode):
@@ -144,7 +193,8 @@ def _read_header(path: Path) -> tuple[bytes, int]:
                 f"{path.name}: wanted a plain file, got something else; remove it"
             )
         with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
+            found = os.fstat(file.fileno())
+            size = found.st_size
             length = int.from_bytes(file.read(8), "little")
             if size < 8 or length > size - 8:
                 raise CheckpointError(
@@ -156,7 +206,7 @@ def _read_header(path: Path) -> tuple[bytes, int]:
                     f"{path.name}: wanted a header of at most {MAX_BYTES} bytes, "
                     f"got {length}; this is no safetensors file"
                 )
-            return file.read(length), size
+            return file.read(length), found
     except OSError as error:
         raise CheckpointError(
             f"{path.name} cannot be read ({error.strerror}); wanted a readable file in "
