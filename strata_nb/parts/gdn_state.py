@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import mlx.core as mx
 
-from strata_kernels.gated_delta import gated_delta
+from strata_kernels.gated_delta import gated_delta, replay
 from strata_nb.parts.part import Part
 
 
@@ -100,8 +100,8 @@ class GdnState(Part[Memory, PendingMemory]):
         """Take the pending fold in."""
         if committed.fold is None:
             return committed
-        # The queries decide the outputs alone, and nobody reads those of a replay.
-        _, state = _advance(committed.state, committed.fold.k, committed.fold)
+        rows = committed.fold
+        state = replay(rows.k, rows.v, rows.decay, rows.beta, committed.state)
         return Memory(state)
 
     def leaves(self, committed: Memory) -> dict[str, mx.array]:

@@ -10,7 +10,11 @@ import pytest
 from helpers import EXACT, assert_close
 from strata_kernels.block_attention import attend
 from strata_kernels.experts import mix_experts, swiglu
-from strata_kernels.gated_delta import gated_delta_fast, gated_delta_reference
+from strata_kernels.gated_delta import (
+    gated_delta_fast,
+    gated_delta_reference,
+    replay_reference,
+)
 from strata_kernels.index_blocks import choose_blocks, score_blocks
 from strata_kernels.norms import RmsNorm, gated_rms_norm, l2_norm
 from strata_kernels.rope import angles, rotate
@@ -102,6 +106,14 @@ def test_gated_delta(advance: Any, rows: int, heads: tuple[int, int]) -> None:
     got = advance(*(mx.array(a.astype(np.float32)) for a in inputs))
     for name, one, want in zip(("outputs", "state"), got, wanted, strict=True):
         assert_close(name, one, want, rel=2e-5)
+
+
+def test_a_replay_has_the_bits_of_the_run() -> None:
+    inputs = [mx.array(a.astype(np.float32)) for a in delta_inputs(5, (2, 4), (5, 9))]
+    q, *rest = inputs
+    advance: Any = gated_delta_reference
+    again: Any = replay_reference
+    assert mx.array_equal(again(*rest), advance(q, *rest)[1])
 
 
 def test_gated_delta_of_odd_sizes_splits_exactly() -> None:

@@ -24,28 +24,47 @@ def gated_delta_reference(
     Returns:
         Outputs, float32 [T, Hv, Dv], read after the update; the state after row T.
     """
+    outputs, last = _walk(q, k, v, decay, beta, state)
+    read = outputs[0] if len(outputs) == 1 else mx.concatenate(outputs)
+    return read.reshape(v.shape), last
+
+
+def replay_reference(
+    k: mx.array, v: mx.array, decay: mx.array, beta: mx.array, state: mx.array
+) -> mx.array:
+    """The state of `gated_delta_reference` after row T, to the bit; nothing is read."""
+    return _walk(None, k, v, decay, beta, state)[1]
+
+
+def _walk(
+    q: mx.array | None,
+    k: mx.array,
+    v: mx.array,
+    decay: mx.array,
+    beta: mx.array,
+    state: mx.array,
+) -> tuple[list[mx.array], mx.array]:
     rows, heads, size = v.shape
     groups = k.shape[1]
     # Consecutive value heads share one key head: [T, Hk, Hv / Hk, ...].
     values = v.reshape(rows, groups, -1, size, 1)
     per_head = (rows, groups, heads // groups, 1, 1)
-    inputs = (
-        q[:, :, None, :, None],
+    inputs = [
         k[:, :, None, :, None],
         k[:, :, None, None, :],
         values,
         decay.reshape(per_head),
         beta.reshape(per_head),
-    )
+        *([] if q is None else [q[:, :, None, :, None]]),
+    ]
     shape = state.shape
     state = state.reshape(1, *values.shape[1:4], -1)
     outputs = []
-    # One split of each input: a window is bound by the number of operations.
-    for query, key, key_row, value, alpha, step in zip(
-        *(mx.split(a, rows) for a in inputs), strict=True
-    ):
+    # One split of each input, none for a lone row: a window is bound by the number of
+    # operations.
+    split = [mx.split(a, rows) if rows > 1 else [a] for a in inputs]
+    for key, key_row, value, alpha, step, *query in zip(*split, strict=True):
         state = state * alpha
         state = state + (step * (value - state @ key)) * key_row
-        outputs.append(state @ query)
-    read = outputs[0] if rows == 1 else mx.concatenate(outputs)
-    return read.reshape(v.shape), state.reshape(shape)
+        outputs += [state @ one for one in query]
+    return outputs, state.reshape(shape)

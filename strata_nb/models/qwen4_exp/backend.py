@@ -1,5 +1,6 @@
 """The whole decoder: an immutable state, and what a window of rows does to it."""
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
@@ -254,6 +255,11 @@ def _arrays(value: Any) -> list[mx.array]:
         return [value]
     if isinstance(value, (tuple, list)):
         return [a for v in value for a in _arrays(v)]
-    if is_dataclass(value):
-        return [a for f in fields(value) for a in _arrays(getattr(value, f.name))]
-    return []
+    kind: Any = type(value)
+    return [a for name in _fields(kind) for a in _arrays(getattr(value, name))]
+
+
+@functools.cache
+def _fields(kind: Any) -> tuple[str, ...]:
+    """Fields of a dataclass, none of anything else; looked up once a type."""
+    return tuple(f.name for f in fields(kind)) if is_dataclass(kind) else ()
