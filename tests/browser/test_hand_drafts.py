@@ -132,6 +132,7 @@ def test_errors_are_words_and_change_nothing(open_notebook: OpenNotebook) -> Non
     below = page.locator(".strata-charts").bounding_box()
     button(page, "Run").click()
     phase(page, "run")
+    assert page.locator(".strata-charts").bounding_box() == below
     expect(button(page, "Run")).to_be_disabled()
     button(page, "Finish").click()
     phase(page, "finished")
