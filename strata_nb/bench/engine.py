@@ -14,27 +14,43 @@ import numpy as np
 
 from strata_nb.bench.peer import Peer
 from strata_nb.engine import Engine
+from strata_nb.errors import StrataError
 from strata_nb.files import write_text
 from strata_nb.model import Model, load
 
 ROWS = (1, 4, 8)
 WARM_UP = 5
 """Windows that are not counted: the first ones build and load things."""
+MOST_ROUNDS = 1000
+LONG = 4000
+"""Cells of the long context."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("--model", default="strata-tiny", help="bundled name or folder")
-    parser.add_argument("--rounds", type=int, default=40, help="windows per figure")
-    parser.add_argument("--context", type=int, default=200, help="cells before them")
+    parser.add_argument(
+        "--rounds",
+        type=_whole(1, MOST_ROUNDS),
+        default=40,
+        help="windows per figure",
+    )
+    parser.add_argument(
+        "--context", type=_whole(1, 10**9), default=200, help="cells before them"
+    )
     parser.add_argument("--json", metavar="FILE", help="write the figures to FILE")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Measure, print a table, return 0."""
+    """Measure, print a table, return 0.
+
+    Raises:
+        StrataError: the windows would pass the end of the model's context.
+    """
     model = load(args.model, dtype="float32")
+    _check_room(model, context=args.context, rounds=args.rounds)
     figures: dict[str, Any] = {"memory_ratio": _memory_ratio(model)}
-    ids = _tokens(model, 5000)
+    ids = _tokens(model, _cells(args.context, args.rounds))
     figures |= _windows(model, ids, context=args.context, rounds=args.rounds)
     figures |= _commit_share(model, ids, context=args.context, rounds=args.rounds)
     figures |= _prefill(model, ids)
@@ -45,6 +61,34 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         write_text(args.json, json.dumps(figures, indent=1) + "\n")
     return 0
+
+
+def _whole(low: int, high: int) -> Callable[[str], int]:
+    """The type of an option that is a whole number from `low` to `high`."""
+
+    def read(text: str) -> int:
+        # Looked at before `int`, which refuses thousands of digits in its own words.
+        if text.isdecimal() and len(text) <= 10 and low <= int(text) <= high:
+            return int(text)
+        raise argparse.ArgumentTypeError(
+            f"wanted a whole number from {low} to {high}, got {text[:40]!a}"
+        )
+
+    return read
+
+
+def _cells(context: int, rounds: int) -> int:
+    """Cells that the longest of the measurements fills."""
+    return max(LONG + rounds, context + (rounds + WARM_UP) * max(ROWS))
+
+
+def _check_room(model: Model, *, context: int, rounds: int) -> None:
+    limit, cells = model.config.max_position_embeddings, _cells(context, rounds)
+    if cells > limit:
+        raise StrataError(
+            f"`--context` {context} and `--rounds` {rounds} take {cells} cells, "
+            f"{model.name} has {limit}; wanted a smaller context or fewer rounds"
+        )
 
 
 def _tokens(model: Model, count: int) -> list[int]:
@@ -120,7 +164,7 @@ def _prefill(model: Model, ids: list[int]) -> dict[str, float]:
 
 def _long_context(model: Model, ids: list[int], *, rounds: int) -> dict[str, float]:
     """T = 1 at 4,000 cells against T = 1 at 200, in turn."""
-    near, far = _after(model, ids[:200]), _after(model, ids[:4000])
+    near, far = _after(model, ids[:200]), _after(model, ids[:LONG])
     pairs = [(_ms(_window, near, [i]), _ms(_window, far, [i])) for i in ids[:rounds]]
     short, long = (statistics.median(x) for x in zip(*pairs, strict=True))
     return {"T=1 at 4000 / 200": long / short}

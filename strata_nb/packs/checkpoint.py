@@ -41,8 +41,7 @@ def open_checkpoint(path: str | os.PathLike[str]) -> "Checkpoint":
             names, types, shapes or constants do not fit each other. The message says
             what was wanted, what came and what to do.
     """
-    folder = Path(path).expanduser()
-    check_folder(folder)
+    folder = check_folder(path)
     config = read_config(folder)
     files = open_files(folder)
     stored = canonical(files)

@@ -1,5 +1,6 @@
 """Which files of a folder are the checkpoint, and every tensor in them by full name."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,23 +21,36 @@ class Stored:
     entry: Entry
 
 
-def check_folder(folder: Path) -> None:
-    """Refuse what is no checkpoint folder at all, with a word on what it may be.
+def check_folder(path: str | os.PathLike[str]) -> Path:
+    """The folder of that name; what is no checkpoint at all is refused.
 
     Raises:
         CheckpointError: no folder, or none with a `config.json`.
     """
-    if not folder.is_dir():
-        got = "a file" if folder.exists() else "nothing"
+    try:
+        folder = Path(path).expanduser()
+        is_folder, is_there = folder.is_dir(), folder.exists()
+        has_config = (folder / "config.json").is_file()
+    # No home of that user, a name that is too long, a folder that may not be entered.
+    except (RuntimeError, OSError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise CheckpointError(
+            f"{quote(os.fspath(path))}: wanted a folder with config.json and "
+            f"safetensors files, got a name that cannot be followed ({why}); give the "
+            "folder of a checkpoint in Hugging Face layout"
+        ) from error
+    if not is_folder:
+        got = "a file" if is_there else "nothing"
         raise CheckpointError(
             f"{folder}: wanted a folder with config.json and safetensors files, got "
             f"{got}; give the folder of a checkpoint in Hugging Face layout"
         )
-    if not (folder / "config.json").is_file():
+    if not has_config:
         raise CheckpointError(
             f"{folder} has no config.json; give the folder of a checkpoint in Hugging "
             "Face layout"
         )
+    return folder
 
 
 def open_files(folder: Path) -> dict[str, SafetensorsFile]:

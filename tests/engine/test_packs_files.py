@@ -106,3 +106,23 @@ def test_threads_read_the_same_file_at_once(folder: Path) -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("~nobody-of-that-name/x", "home directory"),
+        ("x" * 5000, "too long"),
+        ("a\0b", "got nothing"),
+        ("", "has no config.json"),
+    ],
+)
+def test_a_name_that_leads_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, why: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        CheckpointError, match=rf"{why}.*; give the folder of a ch"
+    ) as e:
+        open_checkpoint(name)
+    assert len(str(e.value)) < 500
