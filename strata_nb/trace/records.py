@@ -210,6 +210,8 @@ class WindowRecord:
         object.__setattr__(
             self, "match_length", _count("match_length", self.match_length)
         )
+        for name in ("forced", "headless", "partial", "warm"):
+            _check_flag(name, getattr(self, name))
         for name in ("rule", "drafter"):
             _check_text(name, getattr(self, name))
         object.__setattr__(self, "approximate", tuple(self.approximate))
@@ -292,6 +294,13 @@ def _check_text(name: str, value: object) -> None:
             f"`{name}` must be text that UTF-8 can hold, got {value!a}; leave out half "
             "a surrogate pair"
         ) from error
+
+
+def _check_flag(name: str, value: object) -> None:
+    # Text would be true whatever it says, and no file would take it.
+    unmeasured = value is None and name in ("partial", "warm")
+    if not unmeasured and not isinstance(value, bool):
+        raise TypeError(f"`{name}` must be True or False, got {value!r}")
 
 
 def _count(name: str, value: SupportsIndex | None) -> int | None:

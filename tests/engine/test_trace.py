@@ -123,6 +123,19 @@ def test_names_are_text(name: str) -> None:
         window(**{name: 5 if name == "rule" else ("MoCE", 5)})
 
 
+@pytest.mark.parametrize("name", ["forced", "headless", "partial", "warm"])
+@pytest.mark.parametrize("value", ["no", 1, 0.0])
+def test_flags_are_true_or_false(name: str, value: object) -> None:
+    with pytest.raises(TypeError, match=f"`{name}` must be True or False, got"):
+        window(**{name: value})
+
+
+def test_only_what_can_be_unmeasured_is_none() -> None:
+    assert window(partial=None, warm=None).partial is None
+    with pytest.raises(TypeError, match="`forced` must be True or False, got None"):
+        window(forced=None)
+
+
 def test_numpy_numbers_become_plain_ones() -> None:
     record = window(match_length=np.int32(3), draft_ms=np.float32(0.5))
     assert (type(record.match_length), type(record.draft_ms)) == (int, float)
