@@ -35,7 +35,7 @@ class HandDrafts(StrataWidget):
         >>> hands = HandDrafts(model.engine(), prompt="def area(r):")
         >>> hands  # type a draft, Run, Finish, move the slider, Commit
 
-    Without a page the same steps are methods, and show the same state:
+    Without a page the same verbs are methods, and show the same state:
         >>> hands.run(draft=" return"), hands.finish(), hands.commit(keep=1)
     """
 
