@@ -175,8 +175,8 @@ _DELTA_NET = (
         (
             ("        state = state * alpha\n", ""),
             (
-                "state = state + (step * (value - state @ key)) * key_row",
-                "state = state * alpha + (step * (value - state @ key)) * key_row",
+                "mx.addmm(state, step * error, key_row)",
+                "mx.addmm(state * alpha, step * error, key_row)",
             ),
         ),
     ),

@@ -65,6 +65,7 @@ def _walk(
     split = [mx.split(a, rows) if rows > 1 else [a] for a in inputs]
     for key, key_row, value, alpha, step, *query in zip(*split, strict=True):
         state = state * alpha
-        state = state + (step * (value - state @ key)) * key_row
+        error = mx.addmm(value, state, key, alpha=-1.0)
+        state = mx.addmm(state, step * error, key_row)
         outputs += [state @ one for one in query]
     return outputs, state.reshape(shape)
