@@ -141,6 +141,8 @@ class Qwen4Exp:
                 embedding=ple.embed(context, tuple(ids)) if ple else None,
                 head=head,
             )
+            # The device starts on this layer while Python builds the next one.
+            mx.async_eval(h)
             values = values[len(layer.parts) :]
             pending = (*pending, *more)
             decisions.append(decided)
