@@ -142,7 +142,7 @@ class Qwen4Exp:
                 head=head,
             )
             # The device starts on this layer while Python builds the next one.
-            mx.async_eval(h)
+            mx.async_eval(h)  # type: ignore[no-untyped-call]
             values = values[len(layer.parts) :]
             pending = (*pending, *more)
             decisions.append(decided)
