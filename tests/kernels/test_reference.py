@@ -218,3 +218,17 @@ def test_rotation_is_that_of_mlx_with_explicit_periods(position: int) -> None:
     got = rotate(x, angles(cells, dims=8, theta=1e7))
     assert_close("rope", got, want, rel=1e-6)
     assert mx.array_equal(got[..., 8:], x[..., 8:])
+
+
+@pytest.mark.skipif(not EXACT, reason="bits depend on the width on a GPU")
+@pytest.mark.parametrize("length", [1, 5, 17, 33, 64, 100, 131])
+def test_slots_masked_at_the_end_change_no_bit(length: int) -> None:
+    _, q = draw(1, 4, 64)
+    k, v = (draw(320, 1, 64, seed=seed)[1] for seed in (1, 2))
+
+    def over(width: int) -> mx.array:
+        visible = mx.arange(width)[None] < length
+        return attend(q, k[:width], v[:width], visible)
+
+    for width in (length + 1, length + 3, length + 7, 160, 288, 320):
+        assert mx.array_equal(over(width), over(length))
