@@ -1,5 +1,19 @@
 """The chosen experts of each row, applied and summed."""
 
-from strata_kernels.experts.reference import mix_experts, swiglu
+from strata_kernels.experts.reference import (
+    Matrices,
+    Quantised,
+    apply_experts,
+    mix_experts,
+    mix_outputs,
+    swiglu,
+)
 
-__all__ = ["mix_experts", "swiglu"]
+__all__ = [
+    "Matrices",
+    "Quantised",
+    "apply_experts",
+    "mix_experts",
+    "mix_outputs",
+    "swiglu",
+]

@@ -1,11 +1,38 @@
 """Experts by gathered matrix products, reduced once in rank order."""
 
 import functools
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import mlx.core as mx
 
 # Numbers in the copies of experts at one time.
 _COPY_LIMIT = 1 << 24
+
+
+@dataclass(frozen=True)
+class Quantised:
+    """One matrix for each expert, (out, in), as `mx.quantize` gives it.
+
+    Attributes:
+        weight: packed, uint32 [E, out, in * bits / 32].
+        scales: [E, out, in / group].
+        biases: as the scales; None for kinds that have none.
+        bits: of one number.
+        group: numbers that share a scale.
+        mode: as MLX names it, "affine" or "mxfp4".
+    """
+
+    weight: mx.array
+    scales: mx.array
+    biases: mx.array | None
+    bits: int
+    group: int
+    mode: str = "affine"
+
+
+Matrices: TypeAlias = mx.array | Quantised
+"""One matrix for each expert: dense ones stored (in, out), [E, in, out]."""
 
 
 def swiglu(gate_up: mx.array) -> mx.array:
@@ -18,8 +45,8 @@ def mix_experts(
     x: mx.array,
     chosen: mx.array,
     weights: mx.array,
-    gate_up: mx.array,
-    down: mx.array,
+    gate_up: Matrices,
+    down: Matrices,
 ) -> mx.array:
     """`sum_j weights[:, j] * expert_{chosen[:, j]}(x)`.
 
@@ -27,35 +54,89 @@ def mix_experts(
         x: rows, [T, H].
         chosen: expert numbers by rank, [T, K].
         weights: [T, K].
-        gate_up: both first matrices, stored (in, out): [E, H, 2I].
-        down: stored (in, out): [E, I, H].
+        gate_up: both first matrices, to 2I features, gate first.
+        down: from I features.
 
     Returns:
         [T, H].
     """
-    spread = x[:, None, None, :]
-    if x.dtype == mx.float32 or mx.default_device() != mx.cpu:
-        row, each = _numbers(*chosen.shape)
-        inner = mx.gather_mm(spread, gate_up, lhs_indices=row, rhs_indices=chosen)
-        active = swiglu(inner)
-        outer = mx.gather_mm(active, down, lhs_indices=each, rhs_indices=chosen)
+    row, each = _numbers(*chosen.shape)
+    if _gathers(x, gate_up):
+        inner = _gathered(x[:, None, None, :], gate_up, row, chosen)
+        outer = _gathered(swiglu(inner), down, each, chosen)
     else:
-        outer = _by_copies(spread, chosen, gate_up, down)
-    return (weights[:, None, :] @ outer.squeeze(2)).squeeze(1)
+        outer = _by_copies(x[:, None, None, :], chosen, gate_up, down)
+    return mix_outputs(outer.squeeze(2), weights)
+
+
+def apply_experts(
+    x: mx.array, row: mx.array, expert: mx.array, gate_up: Matrices, down: Matrices
+) -> mx.array:
+    """`expert_{expert[p]}(x[row[p]])` for P pairs, in any order.
+
+    Args:
+        x: rows, [T, H].
+        row: of each pair, uint32 [P].
+        expert: of each pair, uint32 [P].
+        gate_up: as in `mix_experts`.
+        down: as in `mix_experts`.
+
+    Returns:
+        [P, H], the bits that `mix_experts` would reduce.
+    """
+    if _gathers(x, gate_up):
+        each = mx.arange(row.shape[0], dtype=mx.uint32)
+        inner = _gathered(x[:, None, :], gate_up, row, expert)
+        return _gathered(swiglu(inner), down, each, expert).squeeze(1)
+    return _by_copies(x[row][:, None, :], expert, gate_up, down).squeeze(1)
+
+
+def mix_outputs(outputs: mx.array, weights: mx.array) -> mx.array:
+    """Outputs [T, K, H] reduced in rank order by weights [T, K]; [T, H]."""
+    return (weights[:, None, :] @ outputs).squeeze(1)
+
+
+def _gathers(x: mx.array, matrices: Matrices) -> bool:
+    """Whether MLX gathers experts of this kind without a copy of each."""
+    if isinstance(matrices, Quantised):
+        return True
+    same = matrices.dtype == x.dtype
+    return same and (x.dtype == mx.float32 or mx.default_device() != mx.cpu)
+
+
+def _gathered(
+    x: mx.array, matrices: Matrices, row: mx.array, expert: mx.array
+) -> mx.array:
+    if isinstance(matrices, Quantised):
+        return mx.gather_qmm(
+            x,
+            matrices.weight,
+            matrices.scales,
+            matrices.biases,
+            lhs_indices=row,
+            rhs_indices=expert,
+            transpose=True,
+            group_size=matrices.group,
+            bits=matrices.bits,
+            mode=matrices.mode,
+        ).astype(x.dtype)
+    return mx.gather_mm(x, matrices, lhs_indices=row, rhs_indices=expert)
 
 
 def _by_copies(
-    x: mx.array, chosen: mx.array, gate_up: mx.array, down: mx.array
+    x: mx.array, chosen: mx.array, gate_up: Matrices, down: Matrices
 ) -> mx.array:
     """The chosen experts copied out: MLX gathers on a CPU in float32 alone.
 
     Rows are taken a few at a time, so that the copies stay small.
     """
-    per_row = chosen.shape[1] * gate_up[0].size
+    assert isinstance(gate_up, mx.array)
+    assert isinstance(down, mx.array)
+    per_row = max(1, chosen.size // chosen.shape[0]) * gate_up[0].size
     step = max(1, _COPY_LIMIT // per_row)
     pieces = [
-        swiglu(x[i : i + step] @ gate_up[chosen[i : i + step]])
-        @ down[chosen[i : i + step]]
+        swiglu(x[i : i + step] @ gate_up[chosen[i : i + step]].astype(x.dtype))
+        @ down[chosen[i : i + step]].astype(x.dtype)
         for i in range(0, x.shape[0], step)
     ]
     return mx.concatenate(pieces)

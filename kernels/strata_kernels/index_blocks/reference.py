@@ -2,6 +2,24 @@
 
 import mlx.core as mx
 
+from strata_kernels.norms import RmsNorm
+from strata_kernels.rope import Angles, rotate
+
+
+def pool_blocks(raw: mx.array, norm: RmsNorm, at: Angles) -> mx.array:
+    """Keys of complete blocks: the mean of their raw keys, normed, then rotated.
+
+    Args:
+        raw: [blocks, R, D].
+        norm: over D.
+        at: of the blocks' first cells.
+
+    Returns:
+        [blocks, D] in the dtype of `raw`; the mean is rounded to it before the norm.
+    """
+    pooled = raw.astype(mx.float32).mean(axis=1).astype(raw.dtype)
+    return rotate(norm(pooled)[:, None], at)[:, 0]
+
 
 def score_blocks(queries: mx.array, keys: mx.array) -> mx.array:
     """`sum_heads relu(query . key) / sqrt(D)`; float32 [T, blocks].

@@ -21,6 +21,11 @@ class RmsNorm:
         self._eps = eps * size
         mx.eval(self._scale)
 
+    @property
+    def on_squares(self) -> tuple[mx.array, float]:
+        """Scale and epsilon for `x / sqrt(sum of squares + epsilon) * scale`."""
+        return self._scale, self._eps
+
     def __call__(self, x: mx.array) -> mx.array:
         """Rows [..., D], in their own dtype: rounded once, after the product."""
         wide = x.astype(mx.float32)
