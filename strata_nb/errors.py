@@ -17,6 +17,30 @@ class TraceError(StrataError):
     """A trace file does not follow its schema; the message names the column."""
 
 
+class ExpertFileError(StrataError):
+    """An expert file cannot be used or made; the message names what does not fit."""
+
+
+class ExpertReadError(StrataError):
+    """An expert could not be read; the message names file, layer and expert."""
+
+
+class SlotPoolError(StrataError):
+    """Expert slots cannot be had: the pool is closed, or nobody could free one."""
+
+
+class TakeCancelledError(StrataError):
+    """Whoever waited for experts was told to stop; nothing stays pinned."""
+
+
+class PhraseFileError(StrataError, ValueError):
+    """A file of phrases cannot be read; the message names its line."""
+
+
+class GateError(StrataError):
+    """A gate missed, could not run, or its report cannot be read; the message says."""
+
+
 class EngineBusyError(StrataError):
     """Another thread is inside a verb of this engine."""
 
@@ -51,6 +75,10 @@ class ForeignWindowError(TransactionError):
 
 class KeepError(TransactionError, ValueError):
     """`keep` is outside what this window allows."""
+
+
+class NoDraftError(StrataError):
+    """The draft head is off, or has nothing to draft from; the message says what."""
 
 
 class ContextLimitError(StrataError, ValueError):

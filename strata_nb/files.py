@@ -28,11 +28,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         OSError: the subclass that fits the errno; the message says that `path` is as it
             was.
     """
-    target = _resolved(path)
+    target = resolved(path)
     try:
-        mode = _mode_to_keep(target)
+        mode = mode_to_keep(target)
     except OSError as error:
-        raise _explained(error, target) from error
+        raise explained(error, target) from error
     beside = _name_beside(target)
     try:
         # O_EXCL: never write through a file or link that somebody put there. Inside the
@@ -53,9 +53,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 beside.unlink()
         # An OSError with another file's name is the block's own trouble, not ours.
         if isinstance(error, OSError) and error.filename in (None, str(beside)):
-            raise _explained(error, target) from error
+            raise explained(error, target) from error
         raise
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
@@ -69,16 +69,34 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     write_bytes(path, text.encode())
 
 
-def _resolved(path: str | os.PathLike[str]) -> Path:
+def refuse_name(path: str | os.PathLike[str]) -> None:
+    """Raise now what writing `path` would raise for its name, before long work.
+
+    Raises:
+        OSError: its folder is missing or closed to us, or it is no file.
+    """
+    target = resolved(path)
+    try:
+        mode_to_keep(target)
+        # Folders say themselves why they cannot be looked into.
+        if not stat.S_ISDIR(target.parent.stat().st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if not os.access(target.parent, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise explained(error, target) from error
+
+
+def resolved(path: str | os.PathLike[str]) -> Path:
     """Where the links of `path` lead."""
     try:
         return Path(path).resolve()
     # Python 3.11 and 3.12 say neither of these as an OSError.
     except RuntimeError as error:
         loop = OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-        raise _explained(loop, Path(path)) from error
+        raise explained(loop, Path(path)) from error
     except ValueError as error:
-        raise _explained(OSError(errno.EINVAL, str(error)), Path(path)) from error
+        raise explained(OSError(errno.EINVAL, str(error)), Path(path)) from error
 
 
 def _name_beside(target: Path) -> Path:
@@ -88,7 +106,7 @@ def _name_beside(target: Path) -> Path:
     return target.with_name(f".{start}.{secrets.token_hex(6)}.part")
 
 
-def _mode_to_keep(target: Path) -> int | None:
+def mode_to_keep(target: Path) -> int | None:
     """Permissions of the file at `target`, None where there is none yet."""
     try:
         mode = target.stat().st_mode
@@ -100,7 +118,7 @@ def _mode_to_keep(target: Path) -> int | None:
     return stat.S_IMODE(mode)
 
 
-def _explained(error: OSError, target: Path) -> OSError:
+def explained(error: OSError, target: Path) -> OSError:
     """The same error, saying which file was wanted and that it is as it was."""
     why = error.strerror or str(error)
     remedy = "" if error.errno is None else f"; {_remedy(error, target)}"
@@ -129,7 +147,7 @@ def _remedy(error: OSError, target: Path) -> str:
     return _REMEDIES.get(error.errno or 0, "free some space or choose another disk")
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the rename last through a power cut, where the system can."""
     # Windows opens no folders, some network disks sync none: the file is there anyhow.
     with contextlib.suppress(OSError):

@@ -9,10 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from strata_nb.errors import (
+    AlreadyFinishedError,
     ContextLimitError,
     EngineBusyError,
     ForeignWindowError,
     KeepError,
+    NoDraftError,
+    NotFinishedError,
     WindowClosedError,
     WindowOpenError,
 )
@@ -58,6 +61,37 @@ def prompt(ids: Tokens, *, vocabulary: int) -> tuple[int, ...]:
     if not isinstance(ids, (str, bytes)) and len(ids) == 0:
         return ()
     return tokens(ids, vocabulary=vocabulary)
+
+
+def pad(pad_id: object, *, vocabulary: int) -> None:
+    """What a session takes for a pad: a token, or None.
+
+    Raises:
+        ValueError: something else.
+    """
+    index = getattr(pad_id, "__index__", None)
+    is_token = index is not None and 0 <= index() < vocabulary
+    if pad_id is not None and not is_token:
+        raise ValueError(
+            f"`pad_id` is {pad_id!r}, wanted a token of 0 to {vocabulary - 1}, or None"
+        )
+
+
+def chosen(ids: Sequence[int], rows: int, vocabulary: int) -> tuple[int, ...]:
+    """What a choice answered: one token for each row.
+
+    Raises:
+        ValueError: another number of them, or a token outside the vocabulary.
+    """
+    found = tuple(operator.index(i) for i in ids)
+    outside = [token for token in found if not 0 <= token < vocabulary]
+    if len(found) != rows or outside:
+        got = f"token {outside[0]}" if outside else f"{len(found)} tokens"
+        raise ValueError(
+            f"`choose` answered {got} for {rows} rows; wanted one token of 0 to "
+            f"{vocabulary - 1} for each row"
+        )
+    return found
 
 
 def stop_ids(ids: Collection[SupportsIndex]) -> frozenset[int]:
@@ -127,6 +161,54 @@ def room(rows: int, position: int, context: int) -> None:
         )
 
 
+def saved_room(cells: int, context: int) -> None:
+    """A saved state fits in the context.
+
+    Raises:
+        ContextLimitError: it does not.
+    """
+    if cells > context:
+        raise ContextLimitError(
+            f"the saved state has {cells} cells, this engine takes {context}; make one "
+            f"with context={cells}"
+        )
+
+
+def draft(engine: Any, root: int | None, most: int, *, by_head: bool = True) -> int:
+    """The token to draft behind, where there is a head and something to draft from.
+
+    Args:
+        engine: holds the text.
+        root: the token; None: what the engine's last commit decided.
+        most: tokens to draft.
+        by_head: whether the draft head drafts; another needs none.
+
+    Raises:
+        NoDraftError: there is not; the message says what is missing.
+        ValueError: `most` or `root` is out of range.
+    """
+    if operator.index(most) < 0:
+        raise ValueError(f"`most` is {most}, wanted 0 or more tokens")
+    if by_head and "mtp" not in engine.options:
+        raise NoDraftError(
+            "this engine runs without the draft head; make one with "
+            "`model.engine(mtp=True)`"
+        )
+    if by_head and engine.position == 0:
+        raise NoDraftError(
+            "nothing is committed, so the draft head has no cell to draft from; "
+            "`prefill` a prompt first"
+        )
+    found = engine.root if root is None else root
+    if found is None:
+        raise NoDraftError(
+            "no root is decided; name the last token of the prompt by `root`, as "
+            "`run` will be given it"
+        )
+    (token,) = tokens([found], vocabulary=engine.backend.config.vocab_size)
+    return token
+
+
 def open_window(window: Window | None, verb: str) -> None:
     """No window is open.
 
@@ -161,6 +243,33 @@ def not_ours(engine: Any, window: Window, verb: str) -> None:
             f"{named(window)} {what}; {verb} wants the open window, "
             "run a new one with `engine.run`"
         )
+
+
+def finished(window: Window) -> None:
+    """`window` has not passed `finish`.
+
+    Raises:
+        AlreadyFinishedError: it has.
+    """
+    if window.phase == "finished":
+        raise AlreadyFinishedError(
+            f"{named(window)} is finished already; use its `result`, or `commit` or "
+            "`abort` it"
+        )
+
+
+def not_finished(window: Window) -> Result:
+    """The result of `window`, which has passed `finish`.
+
+    Raises:
+        NotFinishedError: it has not.
+    """
+    if window.result is None:
+        raise NotFinishedError(
+            f"{named(window)} is not finished; call `engine.finish(window)` before "
+            "`engine.commit(window)`"
+        )
+    return window.result
 
 
 def keep(
