@@ -3,8 +3,8 @@
 import math
 import numbers
 import operator
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -36,17 +36,25 @@ class LayerDecisions:
     """What one layer chose for the rows of a window.
 
     Attributes:
-        expert_ids: chosen experts, int [T, K].
+        expert_ids: chosen experts, int [T, K]; -1 is an unused choice.
         router_logits: float [T, E], None where the backend keeps none.
         blocks: attended blocks, int [T, K_b], padded with -1; None for a layer that
             selects none (a delta net, or an attention that is still dense).
         block_scores: float [T, n_blocks], None as `blocks` or where not kept.
+        resident_ids: experts that were ready in a slot when the window began,
+            ascending; None where all are in memory.
+        measured: `resident`, `miss` and the other counts of `LayerRecord`, where
+            experts are not all in memory.
+        wait_ms: time the layer waited for experts, ms; None as `measured`.
     """
 
     expert_ids: Ints
     router_logits: npt.NDArray[np.floating[Any]] | None = None
     blocks: Ints | None = None
     block_scores: npt.NDArray[np.floating[Any]] | None = None
+    resident_ids: Ints | None = None
+    measured: Mapping[str, int] = field(default_factory=dict)
+    wait_ms: float | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -63,7 +71,8 @@ class LayerRecord:
         resident: experts of the union that were in a slot when the window asked.
         miss: experts of the union that were in no slot and had to be read.
         late: experts that were on their way already, but had to be waited for.
-        prefetched: experts read ahead for this layer during the window.
+        prefetched: experts read ahead for this layer during the window, and while its
+            draft was made.
         evicted: experts that lost their slot.
         bytes_read: bytes read for this layer, those read ahead included.
         prefetched_bytes: the share of `bytes_read` that was read ahead.
@@ -258,10 +267,13 @@ def window_record(
         TypeError: an unknown field.
     """
     layers = tuple(
-        LayerRecord.from_decisions(index, made.expert_ids, keep)
+        LayerRecord.from_decisions(index, made.expert_ids, keep, **made.measured)
         for index, made in enumerate(decisions)
         if made is not None
     )
+    waits = [d.wait_ms for d in decisions if d is not None and d.wait_ms is not None]
+    if waits:
+        rest.setdefault("expert_wait_ms", sum(waits))
     return WindowRecord(
         position=position, inputs=tuple(inputs), keep=keep, layers=layers, **rest
     )

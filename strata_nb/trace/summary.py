@@ -8,7 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from .columns import LAYER_COLUMNS
-from .records import WindowRecord
+from .records import LayerRecord, WindowRecord
+
+NEWEST = 32
+"""Windows that a rolling acceptance looks back on."""
 
 MEASURED = tuple(name for name, column in LAYER_COLUMNS.items() if column.nullable)
 
@@ -81,7 +84,7 @@ def acceptance(trace: Iterable[WindowRecord]) -> Acceptance:
 
 
 def rolling_acceptance(
-    trace: Iterable[WindowRecord], *, windows: int = 32
+    trace: Iterable[WindowRecord], *, windows: int = NEWEST
 ) -> list[float | None]:
     """Share of drafts accepted in the last `windows` windows, one value a window.
 
@@ -141,10 +144,15 @@ def tokens_per_s(trace: Iterable[WindowRecord]) -> float | None:
 
 def expert_totals(trace: Iterable[WindowRecord]) -> dict[str, int]:
     """Sums over all windows and layers of the counts that were measured everywhere."""
-    layers = [layer for record in trace for layer in record.layers]
+    return layer_totals(layer for record in trace for layer in record.layers)
+
+
+def layer_totals(layers: Iterable[LayerRecord]) -> dict[str, int]:
+    """Sums over `layers` of the counts that were measured in each of them."""
+    listed = list(layers)
     totals: dict[str, int] = {}
-    for name in MEASURED if layers else ():
-        counts = [getattr(layer, name) for layer in layers]
+    for name in MEASURED if listed else ():
+        counts = [getattr(layer, name) for layer in listed]
         if None not in counts:
             totals[name] = sum(counts)
     return totals

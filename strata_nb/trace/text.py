@@ -6,6 +6,7 @@ from typing import Any
 from .records import WindowRecord
 from .store import Trace
 from .summary import (
+    Acceptance,
     acceptance,
     expert_totals,
     latency,
@@ -52,9 +53,13 @@ def summary(trace: Trace) -> Iterator[str]:
     yield f"windows with drafts {_share(found.coverage)}"
     offered, accepted = found.total
     yield f"drafts accepted     {accepted} of {offered}, {_share(found.total.rate)}"
-    for position, rate in enumerate(found.positions, start=1):
-        of = f"{rate.accepted} of {rate.offered}, {_share(rate.rate)}"
-        yield f"  draft {position}           {of}"
+    yield from _by_position(found)
+    drafters = sorted({record.drafter for record in trace if record.offered})
+    if len(drafters) > 1:
+        for name in drafters:
+            own = acceptance(record for record in trace if record.drafter == name)
+            yield _line(f"drafts of {name}")
+            yield from _by_position(own)
     for name, warm in (("warm", True), ("not warm", False)):
         time = latency(trace, warm=warm)
         if time is not None:
@@ -69,6 +74,12 @@ def summary(trace: Trace) -> Iterator[str]:
         yield f"approximate         {_line(', '.join(policies))}"
     for key, value in trace.provenance.items():
         yield _line(f"{key}: {value}")
+
+
+def _by_position(found: Acceptance) -> Iterator[str]:
+    for position, rate in enumerate(found.positions, start=1):
+        of = f"{rate.accepted} of {rate.offered}, {_share(rate.rate)}"
+        yield f"  draft {position}           {of}"
 
 
 def _cells(index: int, record: WindowRecord) -> tuple[str, ...]:
