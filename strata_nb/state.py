@@ -18,7 +18,7 @@ from strata_nb.trace import Leaf
 
 Leaves: TypeAlias = Mapping[Leaf, np.ndarray]
 
-FORMAT = "strata-nb state 1"
+FORMAT = "strata-nb state 2"
 
 
 def digests(leaves: Leaves, *, position: int) -> dict[str, str]:
@@ -87,10 +87,13 @@ def differences(
 def _cell(part: str, row: int, rows: int, *, position: int, ratio: int) -> int | None:
     if part == "gdn_state":
         return None
-    if part == "kv":
+    if part in ("kv", "mtp_kv"):
         return row
-    if part == "qsa_blocks":
+    if part in ("qsa_blocks", "mtp_qsa_blocks"):
         return row * ratio
+    if part == "mtp_qsa_tail":
+        # The head's rows end one cell before the others'.
+        position -= 1
     # The others end with the last committed cell; before the start there is none.
     cell = position - rows + row
     return cell if cell >= 0 else None
@@ -115,6 +118,11 @@ class SavedState:
     position: int
     root: int | None
     identity: dict[str, str]
+
+    def parted(self, part: str) -> tuple[Leaves, Leaves]:
+        """The leaves that are not of `part`, and those that are."""
+        ours = {x: a for x, a in self.leaves.items() if x.part != part}
+        return ours, {x: a for x, a in self.leaves.items() if x.part == part}
 
 
 def save_state(path: str | os.PathLike[str], saved: SavedState) -> None:
@@ -149,7 +157,8 @@ def load_state(
         raise SavedStateError(f"there is no saved engine at {file}; name a file")
     head, leaves = _read(file)
     for key, wanted in identity.items():
-        got = head["identity"].get(key)
+        # Files that are older than the draft head say nothing of it.
+        got = head["identity"].get(key, "off" if key == "mtp" else None)
         if got != wanted:
             raise SavedStateError(
                 f"{file.name} was saved with {key} {got!r}, this engine has {wanted!r};"

@@ -1,5 +1,6 @@
 """The kinds of state a sequence owns; each file holds one kind and its four verbs."""
 
+from strata_nb.parts.behind import Behind, PendingBehind
 from strata_nb.parts.cells import Cells
 from strata_nb.parts.gdn_state import DeltaRows, GdnState, Memory
 from strata_nb.parts.history import RowHistory
@@ -8,9 +9,11 @@ from strata_nb.parts.part import Part, digest_leaves, numpy_leaf
 from strata_nb.parts.ple_tokens import PleTokens
 from strata_nb.parts.qsa_blocks import QsaBlocks
 from strata_nb.parts.qsa_tail import QsaTail
+from strata_nb.parts.wide_row import WideRow
 
 __all__ = [
     "KV_KINDS",
+    "Behind",
     "Cells",
     "DeltaRows",
     "GdnState",
@@ -19,10 +22,12 @@ __all__ = [
     "KvView",
     "Memory",
     "Part",
+    "PendingBehind",
     "PleTokens",
     "QsaBlocks",
     "QsaTail",
     "RowHistory",
+    "WideRow",
     "digest_leaves",
     "numpy_leaf",
 ]

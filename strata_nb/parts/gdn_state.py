@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import mlx.core as mx
 
-from strata_kernels.gated_delta import gated_delta, replay
+from strata_kernels.gated_delta import gated_delta, gated_delta_window, replay
 from strata_nb.parts.part import Part
 
 
@@ -84,9 +84,10 @@ class GdnState(Part[Memory, PendingMemory]):
         if not self.partial:
             outputs, _ = _advance(before, q, rows)
             return outputs, PendingMemory(rows, 0, before)
-        root, after = _advance(before, q[:1], rows.between(0, 1))
-        drafts, _ = _advance(after, q[1:], rows.between(1, count))
-        return mx.concatenate([root, drafts]), PendingMemory(rows, 1, after)
+        outputs, root, _ = gated_delta_window(
+            q, rows.k, rows.v, rows.decay, rows.beta, before
+        )
+        return outputs, PendingMemory(rows, 1, root)
 
     def commit(self, committed: Memory, pending: PendingMemory, *, keep: int) -> Memory:
         """Replay the kept rows that are not in the pending state yet."""

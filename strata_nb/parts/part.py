@@ -31,8 +31,19 @@ class Part(ABC, Generic[Committed, Pending]):
     def commit(self, committed: Committed, pending: Pending, *, keep: int) -> Committed:
         """The state after the first `keep` rows of the window."""
 
+    def chain(self, committed: Committed, pending: Pending) -> Committed:
+        """The state behind one drafted row: for this draft alone, and then dropped."""
+        return self.commit(committed, pending, keep=1)
+
     def settle(self, committed: Committed) -> Committed:
         """The same state with nothing left to fold."""
+        return committed
+
+    def filled(self, committed: Committed, value: float) -> Committed:
+        """The same live cells; every stored cell that is not live holds `value`.
+
+        Every sound part stores live cells alone, so it has nothing to fill.
+        """
         return committed
 
     @abstractmethod
