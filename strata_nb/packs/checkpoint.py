@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from strata_nb.errors import CheckpointError
 from strata_nb.packs import manifest
 from strata_nb.packs.config import ModelConfig
+from strata_nb.packs.draft_head import HeadLayout, check_head
 from strata_nb.packs.folder import Stored, canonical, check_folder, open_files
 from strata_nb.packs.json_file import quote
 from strata_nb.packs.ple import PleConstants, PleTable, derive_constants
@@ -48,7 +50,9 @@ def open_checkpoint(path: str | os.PathLike[str]) -> "Checkpoint":
     constants = derive_constants(config) if config.ple_layers else ()
     entries = {name: where.entry for name, where in stored.items()}
     layout = manifest.check_manifest(config, entries, constants)
-    checkpoint = Checkpoint(folder, config, files, stored, layout)
+    head = check_head(config, entries, dtype=layout.dtype)
+    config = replace(config, has_head=head.why_not is None)
+    checkpoint = Checkpoint(folder, config, files, stored, layout, head)
     for layer, derived in zip(config.ple_layers, constants, strict=True):
         _check_constants(checkpoint, layer, derived)
     return checkpoint
@@ -63,6 +67,7 @@ class Checkpoint:
     Attributes:
         path: the folder.
         config: its configuration.
+        head: whether there is a draft head, and if not, why.
     """
 
     def __init__(
@@ -72,12 +77,14 @@ class Checkpoint:
         files: dict[str, SafetensorsFile],
         stored: dict[str, Stored],
         layout: manifest.Layout,
+        head: HeadLayout,
     ) -> None:
         self.path = path
         self.config = config
         self._files = files
         self._stored = stored
         self._layout = layout
+        self.head = head
         self._tables: dict[int, PleTable] = {}
 
     def __repr__(self) -> str:
@@ -112,6 +119,14 @@ class Checkpoint:
     def has(self, name: str) -> bool:
         """Whether the files hold a tensor of this canonical name."""
         return name in self._stored
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a tensor; only its header is asked.
+
+        Raises:
+            CheckpointError: no such tensor.
+        """
+        return self._find(name)[0].entry.shape
 
     def tensor(self, name: str) -> npt.NDArray[Any]:
         """A fresh array: floats widened to float32, which is exact; int64 as it is.
@@ -166,18 +181,63 @@ class Checkpoint:
             gate_up, down = (widen(b, self.dtype) for b in self._stack_experts(layer))
         return gate_up, down
 
-    def raw_experts(self, layer: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any], str]:
+    def raw_experts(
+        self, layer: int | None
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any], str]:
         """As `experts`, in stored bits; a read-only view if the files have them fused.
+
+        Args:
+            layer: 0-based; None: the draft head's.
 
         Raises:
             ValueError: no such layer.
+            CheckpointError: there is no draft head.
         """
-        self._check_layer(layer)
-        if self._layout.fused[layer]:
+        if layer is None:
+            fused = self.check_head().fused
+        else:
+            self._check_layer(layer)
+            fused = self._layout.fused[layer]
+        if fused:
             gate_up, down = (self.raw(name)[0] for name in manifest.fused_names(layer))
         else:
             gate_up, down = self._stack_experts(layer)
         return gate_up, down, self.dtype
+
+    def raw_expert(
+        self, layer: int, expert: int
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """One routed expert in stored bits; nothing else is read.
+
+        Returns:
+            Fresh arrays: gate and up [2I, H], gate rows first; down [H, I].
+
+        Raises:
+            CheckpointError: a file is gone, or another one by now.
+            ValueError: no such layer or expert.
+        """
+        self._check_layer(layer)
+        c, inner = self.config, self.config.moe_intermediate_size
+        if not 0 <= expert < c.num_experts:
+            raise ValueError(
+                f"`expert` wants 0 to {c.num_experts - 1}, got {expert}; experts count "
+                "from zero"
+            )
+        bits = BITS[self._layout.dtype]
+        gate_up = np.empty((2 * inner, c.hidden_size), bits)
+        down = np.empty((c.hidden_size, inner), bits)
+        names: tuple[str, ...] = manifest.expert_names(layer, expert)
+        targets = [gate_up[:inner], gate_up[inner:], down]
+        before = 0  # experts in the same tensor
+        if self._layout.fused[layer]:
+            names, targets = manifest.fused_names(layer), [gate_up, down]
+            before = expert
+        with Reads() as reads:
+            for name, target in zip(names, targets, strict=True):
+                where = self._stored[name]
+                start = where.entry.start + before * target.nbytes
+                reads.fill(byte_view(target), where.file, start)
+        return gate_up, down
 
     def _check_layer(self, layer: int) -> None:
         if not 0 <= layer < self.config.num_hidden_layers:
@@ -186,7 +246,22 @@ class Checkpoint:
                 "layers count from zero"
             )
 
-    def _stack_experts(self, layer: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    def check_head(self) -> HeadLayout:
+        """The draft head, which is whole.
+
+        Raises:
+            CheckpointError: it is not, or there is none.
+        """
+        if self.head.why_not is not None:
+            raise CheckpointError(
+                f"{self.name} cannot draft with its own head: {self.head.why_not}; "
+                "download the whole checkpoint, or leave `mtp` out"
+            )
+        return self.head
+
+    def _stack_experts(
+        self, layer: int | None
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         c, inner = self.config, self.config.moe_intermediate_size
         bits = BITS[self._layout.dtype]
         gate_up = np.empty((c.num_experts, 2 * inner, c.hidden_size), bits)

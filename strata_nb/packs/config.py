@@ -65,6 +65,7 @@ class ModelConfig:
     )  # the barrier of the n-gram hash, not the chat's stop token
     stop_ids: tuple[int, ...]  # ascending; the union of all the folder's files
     notes: tuple[str, ...]  # defaults that had to be assumed, "key absent: value"
+    has_head: bool = False  # all tensors of the draft head are there
 
     @property
     def ngram_heads(self) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from strata_nb.errors import CheckpointError
-from strata_nb.packs.config import LINEAR, ModelConfig
+from strata_nb.packs.config import INDEXED, LINEAR, ModelConfig
 from strata_nb.packs.json_file import quote
 from strata_nb.packs.ple import PleConstants
 from strata_nb.packs.safetensors_file import Entry
@@ -18,6 +18,8 @@ from strata_nb.packs.safetensors_file import Entry
 Shape = tuple[int, ...]
 Wanted = Iterator[tuple[str, Shape]]
 FLOATS = ("F32", "BF16", "F16")
+HEAD = "mtp."
+"""In front of every name of the draft head."""
 PLE_CONSTANTS = (
     "layer_multipliers",
     "ngram_heads_vocab_sizes",
@@ -69,9 +71,14 @@ def table_stem(layer: int) -> str:
     return f"layers.{layer}.ple.ple_embedding"
 
 
-def expert_names(layer: int, expert: int) -> tuple[str, str, str]:
+def layer_stem(layer: int | None) -> str:
+    """The canonical name in front of a layer's tensors; None: the draft head's."""
+    return f"{HEAD}layers.0" if layer is None else f"layers.{layer}"
+
+
+def expert_names(layer: int | None, expert: int) -> tuple[str, str, str]:
     """Gate, up and down of one expert in the form of one tensor each."""
-    stem = f"layers.{layer}.mlp.experts.{expert}"
+    stem = f"{layer_stem(layer)}.mlp.experts.{expert}"
     return (
         f"{stem}.gate_proj.weight",
         f"{stem}.up_proj.weight",
@@ -79,9 +86,9 @@ def expert_names(layer: int, expert: int) -> tuple[str, str, str]:
     )
 
 
-def fused_names(layer: int) -> tuple[str, str]:
+def fused_names(layer: int | None) -> tuple[str, str]:
     """Gate-and-up and down of all experts in the fused form."""
-    stem = f"layers.{layer}.mlp.experts"
+    stem = f"{layer_stem(layer)}.mlp.experts"
     return f"{stem}.gate_up_proj", f"{stem}.down_proj"
 
 
@@ -96,15 +103,30 @@ def _wanted(config: ModelConfig, fused: tuple[bool, ...]) -> Wanted:
         yield "lm_head.weight", (c.vocab_size, c.hidden_size)
     yield from _mixer(c, "hyper_connection_mixer")
     for i, kind in enumerate(c.layer_types):
-        stem = f"layers.{i}"
-        for half in ("attn", "mlp"):
-            name = f"{stem}.{half}_hyper_connection"
-            yield from _mixer(c, name)
-            yield f"{name}.block_inject_weight.weight", (c.hc_count, c.wide_dim)
-        yield from _linear(c, stem) if kind == LINEAR else _attention(c, stem)
-        yield from _experts(c, i, fused[i])
+        yield from _layer(c, i, kind, fused[i])
         if i in c.ple_layers:
             yield from _ple(c, i)
+
+
+def _layer(c: ModelConfig, layer: int | None, kind: str, fused: bool) -> Wanted:
+    stem = layer_stem(layer)
+    for half in ("attn", "mlp"):
+        name = f"{stem}.{half}_hyper_connection"
+        yield from _mixer(c, name)
+        yield f"{name}.block_inject_weight.weight", (c.hc_count, c.wide_dim)
+    yield from _linear(c, stem) if kind == LINEAR else _attention(c, stem)
+    yield from _experts(c, layer, fused)
+
+
+def wanted_head(config: ModelConfig, *, fused: bool) -> Wanted:
+    """Names and shapes of the draft head: 31 with fused experts."""
+    c, hidden = config, config.hidden_size
+    yield f"{HEAD}pre_fc_norm_embedding.weight", (hidden,)
+    yield f"{HEAD}pre_fc_norm_hidden.weight", (c.wide_dim,)
+    for half in ("embedding", "hidden"):
+        yield f"{HEAD}fc_{half}.weight", (hidden, hidden)
+    yield from _layer(c, None, INDEXED, fused)
+    yield from _mixer(c, f"{HEAD}hyper_connection_mixer")
 
 
 def _mixer(c: ModelConfig, stem: str) -> Wanted:
@@ -143,8 +165,8 @@ def _attention(c: ModelConfig, layer: str) -> Wanted:
     yield f"{stem}.indexer.k_layernorm.weight", (c.indexer_head_dim,)
 
 
-def _experts(c: ModelConfig, layer: int, fused: bool) -> Wanted:
-    stem, hidden = f"layers.{layer}.mlp", c.hidden_size
+def _experts(c: ModelConfig, layer: int | None, fused: bool) -> Wanted:
+    stem, hidden = f"{layer_stem(layer)}.mlp", c.hidden_size
     inner, shared = c.moe_intermediate_size, c.shared_expert_intermediate_size
     yield f"{stem}.gate.weight", (c.num_experts, hidden)
     yield f"{stem}.shared_expert.gate_proj.weight", (shared, hidden)
@@ -285,7 +307,7 @@ def _check_extra(
 
 def is_draft_head(name: str) -> bool:
     """Whether a tensor belongs to the draft head, which has its own reader."""
-    return name.startswith("mtp.")
+    return name.startswith(HEAD)
 
 
 def _check_dtypes(entries: Mapping[str, Entry], seen: set[str]) -> str:
