@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from strata_nb.errors import KeepError, TransactionError
-from strata_nb.oracle import blocks, states
+from strata_nb.oracle import blocks, maths, states
 from strata_nb.oracle.blocks import Weights
 from strata_nb.oracle.hashing import NgramHash
 from strata_nb.oracle.maths import Array, Indices
@@ -69,6 +69,8 @@ def _padded(row: npt.NDArray[Any], length: int, fill: float) -> npt.NDArray[Any]
 class Layer:
     """One layer: PLE first where it has one, then the attention half, then the MLP."""
 
+    attend, gated = staticmethod(blocks.attend), staticmethod(maths.gated)
+
     def __init__(self, checkpoint: Checkpoint, index: int) -> None:
         config = checkpoint.config
         self._is_gdn = config.layer_types[index] == "linear_attention"  # else QSA
@@ -96,11 +98,13 @@ class Layer:
         if self._is_gdn:
             y, new = blocks.gdn(w("linear_attn"), x, before)
         else:
-            y, new, chosen, scores = blocks.qsa(w("self_attn"), x, position, before)
+            y, new, chosen, scores = blocks.qsa(
+                w("self_attn"), x, position, before, self.attend
+            )
             chosen = _padded(chosen, self._max_blocks, -1)
         h = h + blocks.injected(w("attn_hyper_connection"), n, y)
         x, n = blocks.mixed(w("mlp_hyper_connection"), h)
-        y, experts, logits = blocks.moe(w("mlp"), x)
+        y, experts, logits = blocks.moe(w("mlp"), x, self.gated)
         h = h + blocks.injected(w("mlp_hyper_connection"), n, y)
         return h, parts | new, (experts, logits, chosen, scores)
 
@@ -119,7 +123,7 @@ class OracleBackend:
 
     def initial(self) -> State:
         """The state before the first token."""
-        return states.zeros(self.config, 0)
+        return self._zeros(0)
 
     def position(self, state: State) -> int:
         """Cells that `state` holds."""
@@ -175,7 +179,10 @@ class OracleBackend:
 
     def from_leaves(self, leaves: Leaves, *, position: int) -> State:
         """The state with these leaves; `states.from_leaves` says what is refused."""
-        return states.from_leaves(self.config, leaves, position)
+        return states.from_leaves(self._zeros(position), leaves)
+
+    def _zeros(self, cells: int) -> State:
+        return states.zeros(self.config, cells)
 
     def _row(self, state: State, token: int) -> tuple[Array, State, list[Decision]]:
         """One token (spec 2): its streams h [C, H] above the last layer."""

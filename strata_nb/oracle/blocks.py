@@ -1,11 +1,16 @@
 """The blocks of a layer (spec 4 to 8): tensors `w`, one row and the state before."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from strata_nb.oracle import maths
 from strata_nb.oracle.maths import Array, Indices, appended, rms1, sigmoid, silu
 from strata_nb.oracle.states import Parts
 from strata_nb.packs import Checkpoint, ModelConfig
+
+Attend = Callable[[Array, Array, Array, Indices], Array]
+Gated = Callable[[Array, Array], Array]
 
 
 class Weights(dict[str, Array]):
@@ -81,7 +86,7 @@ def gdn(w: Weights, x: Array, before: Parts) -> tuple[Array, Parts]:
 
 
 def qsa(
-    w: Weights, x: Array, position: int, before: Parts
+    w: Weights, x: Array, position: int, before: Parts, attend: Attend
 ) -> tuple[Array, Parts, Indices, Array]:
     """Spec 7: attention over chosen blocks and the open one; also `choose`'s result."""
     config = w.config
@@ -95,13 +100,16 @@ def qsa(
     after = {
         "kv.k": appended(before["kv.k"], key),
         "kv.v": appended(before["kv.v"], v.reshape(key.shape)),
-        **pooled(w, raw[-1], before),
+        **pooled(w, raw[-1], position, before),
     }
     most = config.indexer_blocks  # K_b
     index_query = _placed(raw[:-1], w["indexer.q_layernorm"], config, position)
     blocks, scores = choose(index_query, after["qsa_blocks.keys"], most)
     cells = visible(blocks, position, config.indexer_compress_ratio)
-    o = attend(query, after["kv.k"][cells], after["kv.v"][cells])
+    # Position 0 has a cell, but not where a draft head counts positions from 1.
+    rows = cells - (position - len(before["kv.k"]))
+    rows = rows[rows >= 0]
+    o = attend(query, after["kv.k"], after["kv.v"], rows)
     if np.isnan(scores).any():
         o = np.full_like(o, np.nan)  # a sort buries a NaN; it must reach the logits
     y = _projected(w, "o", (o * sigmoid(gate)).ravel())
@@ -119,12 +127,13 @@ def _placed(heads: Array, norm: Array, config: ModelConfig, position: int) -> Ar
     return maths.rope(heads, position, config.rope_theta, config.rotary_dim)
 
 
-def pooled(w: Weights, raw_key: Array, before: Parts) -> Parts:
+def pooled(w: Weights, raw_key: Array, position: int, before: Parts) -> Parts:
     """One more raw index key [D_I]; a block that it completes becomes a block key."""
     keys, tail = before["qsa_blocks.keys"], appended(before["qsa_tail.rows"], raw_key)
-    if len(tail) == w.config.indexer_compress_ratio:
+    ratio = w.config.indexer_compress_ratio
+    if (position + 1) % ratio == 0:
         # Mean of the raw keys, then norm, then RoPE at the block's first position.
-        norm, first = w["indexer.k_layernorm"], len(keys) * len(tail)
+        norm, first = w["indexer.k_layernorm"], position + 1 - ratio
         key = _placed(tail.mean(axis=0), norm, w.config, first)
         keys, tail = appended(keys, key), tail[:0]
     return {"qsa_blocks.keys": keys, "qsa_tail.rows": tail}
@@ -144,9 +153,9 @@ def visible(blocks: Indices, position: int, ratio: int) -> Indices:
     return np.concatenate([in_blocks.ravel(), open_block])
 
 
-def attend(query: Array, k: Array, v: Array) -> Array:
-    """Softmax attention of query [h_q, D] over k and v [n, h_kv, D]: o [h_q, D]."""
-    heads, dim = query.shape
+def attend(query: Array, k: Array, v: Array, rows: Indices) -> Array:
+    """Softmax attention of query [h_q, D] over rows of k, v [n, h_kv, D]: [h_q, D]."""
+    (heads, dim), k, v = query.shape, k[rows], v[rows]
     # Query head i uses K/V head floor(i · h_kv / h_q).
     shared = np.arange(heads) * k.shape[1] // heads
     scores = np.einsum("hd,nhd->hn", query, k[:, shared]) / np.sqrt(dim)
@@ -154,14 +163,14 @@ def attend(query: Array, k: Array, v: Array) -> Array:
     return o
 
 
-def moe(w: Weights, x: Array) -> tuple[Array, Indices, Array]:
+def moe(w: Weights, x: Array, gated: Gated) -> tuple[Array, Indices, Array]:
     """Spec 8: k of E experts and a shared one; also those k, and router logits [E]."""
     logits = w["gate"] @ x
     count, renormalise = w.config.num_experts_per_tok, w.config.norm_topk_prob
     experts, weights = route(logits, count, renormalise=renormalise)
     gate, up = np.split(w["experts.gate_up_proj"][experts] @ x, 2, axis=-1)  # [k, I]
-    outputs = maths.applied(w["experts.down_proj"][experts], silu(gate) * up)  # [k, H]
-    hidden = silu(w["shared_expert.gate_proj"] @ x) * (w["shared_expert.up_proj"] @ x)
+    outputs = maths.applied(w["experts.down_proj"][experts], gated(gate, up))  # [k, H]
+    hidden = gated(w["shared_expert.gate_proj"] @ x, w["shared_expert.up_proj"] @ x)
     shared = w["shared_expert.down_proj"] @ hidden
     y = weights @ outputs + sigmoid(w["shared_expert_gate"] @ x) * shared
     return y, experts, logits

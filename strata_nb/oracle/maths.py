@@ -17,6 +17,11 @@ def silu(x: Array) -> Array:
     return x * sigmoid(x)
 
 
+def gated(gate: Array, up: Array) -> Array:
+    """The features between the products of an expert (spec 8)."""
+    return silu(gate) * up
+
+
 ACTIVATIONS = {"silu": silu, "sigmoid": sigmoid}
 
 
