@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from strata_nb.draft.head import Cut
 from strata_nb.packs import ModelConfig
 from strata_nb.trace import LayerDecisions, Leaf
 
@@ -72,3 +73,34 @@ class Backend(Protocol):
 
     def from_leaves(self, leaves: Mapping[Leaf, np.ndarray], *, position: int) -> Any:
         """The state of `position` cells whose `leaves` these are."""
+
+
+class Chains(Protocol):
+    """Drafts row by row from a committed state that it never changes."""
+
+    def draft(
+        self, state: Any, token: int, chain: Any, cut: Cut | None
+    ) -> tuple[np.ndarray, Any]:
+        """One row of a draft; `state` stays as it is.
+
+        Returns:
+            Float64 logits behind `token`, [V], minus infinity where `cut` leaves a
+            token out; the longer chain. `chain` None begins at `state`.
+        """
+
+
+class Drafting(Backend, Chains, Protocol):
+    """A backend that has a draft head."""
+
+
+def identity(backend: Backend, options: Mapping[str, str | bool]) -> dict[str, str]:
+    """What an engine must share with a saved state to take it.
+
+    Args:
+        backend: gives the model.
+        options: of the engine; those that shape its state count.
+    """
+    kept = {k: str(v) for k, v in options.items() if k in ("kv", "dtype")}
+    # Of another hash seed is said before of another model, which it is too.
+    told = {"hash seed": str(backend.config.seed), "model": backend.digest, **kept}
+    return {**told, "mtp": str(options.get("mtp", "off"))}

@@ -2,13 +2,19 @@
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
 
+from strata_nb.draft.head import Cut
 from strata_nb.errors import SavedStateError
+from strata_nb.experts.aside import AsideHow
+from strata_nb.experts.counters import Counters
+from strata_nb.models.qwen4_exp.aside import Aside
+from strata_nb.models.qwen4_exp.draft_head import Chain, DraftHead
+from strata_nb.models.qwen4_exp.imposed import NOTHING
 from strata_nb.models.qwen4_exp.layer import Decisions, Layer
 from strata_nb.models.qwen4_exp.mixer import StreamMixer
 from strata_nb.models.qwen4_exp.options import EngineOptions
@@ -16,6 +22,7 @@ from strata_nb.models.qwen4_exp.qsa import Choice
 from strata_nb.models.qwen4_exp.weights import Linear, Weights
 from strata_nb.models.qwen4_exp.window_rows import WindowRows
 from strata_nb.parts import Part, PleTokens, numpy_leaf
+from strata_nb.policies.routing import NATURAL, Seen
 from strata_nb.trace import LayerDecisions, Leaf
 
 
@@ -44,6 +51,9 @@ class Forward:
     pending: "Pending"
     decisions: tuple[Decisions, ...]
     complete: np.ndarray  # complete blocks of each row, [T]
+    # Experts ready when the window began, one entry a layer; None: all in memory.
+    resident: tuple[np.ndarray | None, ...]  # bool [E]
+    spent: Counters | None = None  # on experts that are not all in memory
 
     def greedy(self) -> tuple[list[int], bool]:
         """The best token of each row, the lowest on a tie; whether all are finite."""
@@ -53,16 +63,36 @@ class Forward:
 
     def layers(self) -> tuple[LayerDecisions, ...]:
         """What each layer chose, on the host."""
-        return tuple(self._on_host(d) for d in self.decisions)
+        return tuple(self._on_host(i, d) for i, d in enumerate(self.decisions))
 
-    def _on_host(self, decided: Decisions) -> LayerDecisions:
+    def _on_host(self, layer: int, decided: Decisions) -> LayerDecisions:
         blocks, scores = self._choice(decided.choice)
+        ready = self.resident[layer]
         return LayerDecisions(
-            expert_ids=np.array(decided.chosen).astype(np.int32),
+            expert_ids=decided.chosen.recorded(),
             router_logits=numpy_leaf(decided.logits),
             blocks=blocks,
             block_scores=scores,
+            resident_ids=None if ready is None else np.flatnonzero(ready),
+            measured=self._measured(layer),
+            wait_ms=None
+            if self.spent is None
+            else 1e3 * self.spent.layers[layer].wait_seconds,
         )
+
+    def _measured(self, layer: int) -> dict[str, int]:
+        if self.spent is None:
+            return {}
+        spent = self.spent.layers[layer]
+        return {
+            "resident": spent.hits,
+            "miss": spent.misses,
+            "late": spent.late,
+            "prefetched": spent.prefetched,
+            "evicted": spent.evicted,
+            "bytes_read": spent.bytes_read,
+            "prefetched_bytes": spent.bytes_prefetched,
+        }
 
     def _choice(
         self, choice: Choice | None
@@ -87,19 +117,27 @@ class Qwen4Exp:
         self.layers = [
             Layer(weights, i, options) for i in range(config.num_hidden_layers)
         ]
+        self.streamed = weights.streamed
+        if self.streamed is not None:
+            self.streamed.ask_routers(self._router)
         self.mixer = StreamMixer(weights, "hyper_connection_mixer", injects=False)
         tied = config.tie_word_embeddings
         self.lm_head = (
             Linear(self.embedding.T) if tied else weights.linear("lm_head.weight")
         )
         self.tokens = (
-            PleTokens(
-                config.ngram_size - 1,
-                eos=config.eos_token_id,
-                vocabulary=config.vocab_size,
+            options.vary(
+                PleTokens(
+                    config.ngram_size - 1,
+                    eos=config.eos_token_id,
+                    vocabulary=config.vocab_size,
+                )
             )
             if config.ple_layers and config.eos_token_id is not None
             else None
+        )
+        self.draft_head = (
+            None if options.mtp is None else DraftHead(weights, options, options.mtp)
         )
         self.slots = self._slots()
 
@@ -107,7 +145,12 @@ class Qwen4Exp:
         """Every part with its layer, in the order of `State.values`."""
         tokens = [(self.tokens, None)] if self.tokens else []
         rest = [(p, layer.index) for layer in self.layers for p in layer.parts]
-        return (*tokens, *rest)
+        drafts = [(p, None) for p in self.draft_head.parts] if self.draft_head else []
+        return (*tokens, *rest, *drafts)
+
+    def _router(self, layer: int) -> Linear:
+        # A copy beside the joined product of the layer; made when a prefetch asks.
+        return self.weights.linear(f"layers.{layer}.mlp.gate.weight")
 
     def initial(self) -> State:
         """An empty sequence."""
@@ -128,6 +171,11 @@ class Qwen4Exp:
             head: make predictions; without it all rows will be kept.
         """
         window = WindowRows(state.n, len(ids), self.config)
+        resident = self._resident(state.n)
+        before = None
+        if self.streamed is not None:
+            self.streamed.pool.begin_window()
+            before = self.streamed.counters
         values, pending, context = self._read_tokens(state, ids)
         row = self.embedding[mx.array(np.asarray(ids, dtype=np.int32))]
         h = mx.repeat(row[:, None], self.config.hc_count, axis=1)
@@ -139,6 +187,7 @@ class Qwen4Exp:
                 h,
                 values[: len(layer.parts)],
                 window,
+                Seen(layer.index, resident[layer.index], headless=not head),
                 embedding=ple.embed(context, tuple(ids)) if ple else None,
                 head=head,
             )
@@ -149,6 +198,9 @@ class Qwen4Exp:
             values = values[len(layer.parts) :]
             pending = (*pending, *more)
             decisions.append(decided)
+        if self.draft_head is not None:
+            more = self.draft_head.take_in(values, state.n, row, h)
+            pending = (*pending, *more)
         # Float32 whatever the model's dtype: NumPy has no bfloat16.
         logits = self.lm_head(self.mixer(h)[0]).astype(mx.float32) if head else None
         best = None if logits is None else best_tokens(logits)
@@ -156,9 +208,35 @@ class Qwen4Exp:
         sure = not head or len(ids) == 1
         whole = self._committed(state, pending, len(ids)) if sure else None
         evaluate(logits, best, pending, decisions, whole)
+        spent = None
+        if self.streamed is not None and before is not None:
+            spent = self.streamed.spent(before)
         return Forward(
-            logits, best, Pending(pending, whole), tuple(decisions), window.complete
+            logits,
+            best,
+            Pending(pending, whole),
+            tuple(decisions),
+            window.complete,
+            resident,
+            spent,
         )
+
+    def _resident(self, start: int) -> tuple[np.ndarray | None, ...]:
+        """Experts ready now, as a window begins at cell `start`; one entry a layer."""
+        count = self.config.num_experts
+        ready: Sequence[np.ndarray | None] = [None] * len(self.layers)
+        if self.streamed is not None:
+            snapshot = self.streamed.pool.snapshot()
+            ready = [np.isin(np.arange(count), list(ids)) for ids in snapshot]
+        seen = tuple(
+            self.options.imposed.residents_of(i, start, there, experts=count)
+            for i, there in enumerate(ready)
+        )
+        for there in seen:
+            if there is not None:
+                # It is recorded as well; a routing must not write into it.
+                there.setflags(write=False)
+        return seen
 
     def _read_tokens(
         self, state: State, ids: Sequence[int]
@@ -168,6 +246,48 @@ class Qwen4Exp:
             return state.values, (), ()
         context, pending = self.tokens.run(state.values[0], ids)
         return state.values[1:], (pending,), context
+
+    def draft(
+        self, state: State, token: int, chain: Chain | None, cut: Cut | None
+    ) -> tuple[np.ndarray, Chain]:
+        """One row of the draft head: logits behind `token`, and the chain with it.
+
+        Args:
+            state: what is committed; it stays as it is.
+            token: the root, later the last draft.
+            chain: rows so far; None: none.
+            cut: tokens that may be drafted; None: all.
+
+        Returns:
+            Float64 [V], minus infinity for tokens that are cut; the chain.
+        """
+        head = self.draft_head
+        assert head is not None
+        if chain is None:
+            chain = head.begin(state.values[-len(head.parts) :], state.n)
+        row, chain = head.extend(chain, self.embedding[mx.array([token])])
+        lm_head = self.lm_head if cut is None else head.cut(self.lm_head, cut)
+        logits = lm_head(row)[0].astype(mx.float32)
+        evaluate(logits, chain)
+        found = np.array(logits, np.float64)
+        if cut is None:
+            return found, chain
+        every = np.full(self.config.vocab_size, -np.inf)
+        every[cut.ids] = found
+        return every, chain
+
+    def aside(self, how: AsideHow) -> Aside:
+        """The model beside itself, to draft with other experts from its states.
+
+        Raises:
+            ValueError: the experts do not go with the model.
+        """
+        own = replace(self.options, routing=NATURAL, imposed=NOTHING, mtp=None)
+        return Aside(Qwen4Exp(self.weights, own), how)
+
+    def part_of(self, state: State) -> State:
+        """`state` of the same model with a draft head, without that."""
+        return State(state.n, state.values[: len(self.slots)])
 
     def commit(self, state: State, pending: Pending, keep: int) -> State:
         """The state after the first `keep` rows; the old one stays as it is."""
@@ -191,6 +311,15 @@ class Qwen4Exp:
         values = tuple(
             part.settle(value)
             for (part, _), value in zip(self.slots, state.values, strict=True)
+        )
+        evaluate(values)
+        return State(state.n, values)
+
+    def filled(self, state: State, value: float) -> State:
+        """The same live cells; whatever else a part stores holds `value`."""
+        values = tuple(
+            part.filled(kept, value)
+            for (part, _), kept in zip(self.slots, state.values, strict=True)
         )
         evaluate(values)
         return State(state.n, values)

@@ -44,13 +44,15 @@ class Gdn:
         mx.eval(self.rate)
         past = config.linear_conv_kernel_dim - 1
         self.parts = (
-            RowHistory("gdn_conv", past, self.channels, weights.dtype),
-            GdnState(
-                self.value_heads,
-                self.value_dim,
-                self.key_dim,
-                lazy=options.fold == "lazy",
-                partial=options.partial,
+            options.vary(RowHistory("gdn_conv", past, self.channels, weights.dtype)),
+            options.vary(
+                GdnState(
+                    self.value_heads,
+                    self.value_dim,
+                    self.key_dim,
+                    lazy=options.fold == "lazy",
+                    partial=options.partial,
+                )
             ),
         )
 

@@ -5,6 +5,7 @@ import numpy as np
 
 from strata_kernels.norms import RmsNorm
 from strata_kernels.short_conv import short_conv
+from strata_nb.models.qwen4_exp.options import EngineOptions
 from strata_nb.models.qwen4_exp.weights import Weights
 from strata_nb.parts import RowHistory
 
@@ -12,7 +13,7 @@ from strata_nb.parts import RowHistory
 class Ple:
     """Adds an n-gram's embedding to every stream, first thing in a layer (spec 5)."""
 
-    def __init__(self, weights: Weights, layer: int) -> None:
+    def __init__(self, weights: Weights, layer: int, options: EngineOptions) -> None:
         config = weights.config
         name = f"layers.{layer}.ple"
         streams, self.hidden = config.hc_count, config.hidden_size
@@ -32,7 +33,9 @@ class Ple:
         self.taps = weights.taps(f"{name}.conv1d.weight")
         self.dilation = config.ngram_size
         past = (config.ple_conv_kernel_size - 1) * self.dilation
-        self.parts = (RowHistory("ple_conv", past, self.width, self.dtype),)
+        self.parts = (
+            options.vary(RowHistory("ple_conv", past, self.width, self.dtype)),
+        )
 
     def embed(self, context: tuple[int, ...], ids: tuple[int, ...]) -> mx.array:
         """The concatenated n-gram embeddings of the window, [T, D_p].

@@ -7,7 +7,7 @@ import mlx.core as mx
 import numpy as np
 
 from strata_kernels.block_attention import attend
-from strata_kernels.index_blocks import choose_blocks, score_blocks
+from strata_kernels.index_blocks import choose_blocks, pool_blocks, score_blocks
 from strata_kernels.norms import RmsNorm
 from strata_kernels.rope import rotate
 from strata_nb.models.qwen4_exp.options import EngineOptions
@@ -18,7 +18,7 @@ from strata_nb.parts import KeyValues, KvView, QsaBlocks, QsaTail
 
 # Numbers listed for the rows of one piece: keys (as many values), or block scores.
 _PIECE_LIMIT = 1 << 24
-_PAGE_BLOCKS = 64
+PAGE_BLOCKS = 64
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,24 @@ class Choice:
     scores: mx.array  # float32 [T, blocks]
 
 
+@dataclass(frozen=True)
+class TakenIn:
+    """Rows of a window before they attend to anything, and what is pending of them."""
+
+    q: mx.array
+    gate: mx.array
+    index_q: mx.array
+    keys: list[mx.array]
+    view: KvView
+    pending: tuple[Any, ...]
+
+
 class Qsa:
     """The attention half of an indexed layer (spec 7)."""
 
     def __init__(self, weights: Weights, layer: int, options: EngineOptions) -> None:
         config = weights.config
-        name = f"layers.{layer}.self_attn"
+        name = f"{weights.stem(layer)}.self_attn"
         eps = config.rms_norm_eps
         self.heads, self.dim = config.num_attention_heads, config.head_dim
         self.kv_heads = config.num_key_value_heads
@@ -58,26 +70,36 @@ class Qsa:
             RmsNorm(weights.norm(f"{name}.indexer.{n}_layernorm.weight"), eps=eps)
             for n in ("q", "k")
         )
-        self.parts = _parts(config, weights.dtype, options)
+        self.layer, self.imposed = layer, options.imposed
+        prefix = "mtp_" if layer == weights.head_layer else ""
+        self.parts = _parts(config, weights.dtype, options, prefix)
 
     def __call__(
         self, x: mx.array, committed: tuple[Any, ...], window: WindowRows
     ) -> tuple[mx.array, tuple[Any, ...], Choice | None]:
         """Outputs [T, H] of rows [T, H], what is pending, what was chosen."""
+        taken, choice = self.take_in(x, committed, window), None
+        q, keys, view = taken.q, taken.keys, taken.view
+        if window.is_sparse:
+            outputs, choice = self._attend_sparse(q, taken.index_q, keys, view, window)
+        else:
+            outputs = attend(q, *view.all(), window.causal)
+        gated = outputs * mx.sigmoid(taken.gate)
+        y = self.out(gated.reshape(x.shape[0], -1))
+        return y, taken.pending, choice
+
+    def take_in(
+        self, x: mx.array, committed: tuple[Any, ...], window: WindowRows
+    ) -> "TakenIn":
+        """The half before anything is attended: what the parts take in."""
         kv, blocks, tail = self.parts
         q, k, v, gate, index_q, raw = self._project(x, window)
         view, pending_kv = kv.run(committed[0], k, v)
         grouped, pending_tail = tail.run(committed[2], raw)
         new_keys = self._block_keys(grouped, window)
         keys, pending_blocks = blocks.run(committed[1], new_keys, start=window.start)
-        choice = None
-        if window.is_sparse:
-            outputs, choice = self._attend_sparse(q, index_q, keys, view, window)
-        else:
-            outputs = attend(q, *view.all(), window.causal)
-        gated = outputs * mx.sigmoid(gate)
-        y = self.out(gated.reshape(x.shape[0], -1))
-        return y, (pending_kv, pending_blocks, pending_tail), choice
+        pending = (pending_kv, pending_blocks, pending_tail)
+        return TakenIn(q, gate, index_q, keys, view, pending)
 
     def _project(self, x: mx.array, window: WindowRows) -> tuple[mx.array, ...]:
         count, both = x.shape[0], self.heads + self.kv_heads
@@ -100,10 +122,7 @@ class Qsa:
         """Pool, norm, rotate at the block's first cell; [blocks, D_I]."""
         if grouped.shape[0] == 0:
             return grouped[:, 0]
-        # The mean is taken in float32 and rounded before the norm.
-        pooled = grouped.astype(mx.float32).mean(axis=1).astype(grouped.dtype)
-        normed = self.key_norm(pooled)[:, None]
-        return rotate(normed, window.block_angles)[:, 0]
+        return pool_blocks(grouped, self.key_norm, window.block_angles)
 
     def _attend_sparse(
         self,
@@ -125,6 +144,9 @@ class Qsa:
             )
             complete = window.sparse.complete[rows]
             chosen, doubt = choose_blocks(scores, complete, budget=window.blocks)
+            chosen = self.imposed.blocks_of(
+                self.layer, window.cells[rows], chosen, window.complete[rows]
+            )
             visible = window.sparse.visible[rows]
             outputs = attend(q[rows], *view.at(window.listed(chosen, rows)), visible)
             outputs = outputs + doubt[:, None, None].astype(outputs.dtype)
@@ -182,17 +204,19 @@ def _input_maps(weights: Weights, name: str) -> Linear:
 
 
 def _parts(
-    config: ModelConfig, dtype: mx.Dtype, options: EngineOptions
+    config: ModelConfig, dtype: mx.Dtype, options: EngineOptions, prefix: str
 ) -> tuple[KeyValues, QsaBlocks, QsaTail]:
     ratio, index_dim = config.indexer_compress_ratio, config.indexer_head_dim
-    return (
-        KeyValues(
-            config.num_key_value_heads,
-            config.head_dim,
-            kind=options.kv,
-            dtype=dtype,
-            page_rows=_PAGE_BLOCKS * ratio,
-        ),
-        QsaBlocks(index_dim, ratio, dtype, page_rows=_PAGE_BLOCKS),
-        QsaTail(index_dim, ratio, dtype),
+    kv = KeyValues(
+        config.num_key_value_heads,
+        config.head_dim,
+        kind=options.kv,
+        dtype=dtype,
+        page_rows=PAGE_BLOCKS * ratio,
+        name=f"{prefix}kv",
     )
+    blocks = QsaBlocks(
+        index_dim, ratio, dtype, page_rows=PAGE_BLOCKS, name=f"{prefix}qsa_blocks"
+    )
+    tail = QsaTail(index_dim, ratio, dtype, name=f"{prefix}qsa_tail")
+    return options.vary(kv), options.vary(blocks), options.vary(tail)

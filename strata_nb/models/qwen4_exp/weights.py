@@ -5,8 +5,15 @@ from dataclasses import dataclass
 
 import mlx.core as mx
 import numpy as np
+import numpy.typing as npt
 
+from strata_nb.experts.aside import LowBits, distances
+from strata_nb.experts.record import Floats
+from strata_nb.experts.streaming import Streaming
+from strata_nb.models.qwen4_exp.experts import Experts, ResidentExperts, SlotExperts
 from strata_nb.packs import Checkpoint
+from strata_nb.packs.config import INDEXED
+from strata_nb.packs.manifest import layer_stem
 
 
 @dataclass(frozen=True)
@@ -28,11 +35,49 @@ class Linear:
 class Weights:
     """Arrays by canonical name, in the run's dtype; each is made once."""
 
-    def __init__(self, checkpoint: Checkpoint, dtype: mx.Dtype) -> None:
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        dtype: mx.Dtype,
+        *,
+        streaming: Streaming | None = None,
+        slot_experts: type[SlotExperts] = SlotExperts,
+    ) -> None:
         self.checkpoint = checkpoint
         self.config = checkpoint.config
         self.dtype = dtype
         self._made: dict[str, mx.array] = {}
+        self._distances: dict[int, npt.NDArray[np.float64]] = {}
+        # Experts in few bits, by bits and group; drafters share them.
+        self.low_bits: dict[LowBits, Experts] = {}
+        self.streamed: SlotExperts | None = None
+        self._resident: Experts = ResidentExperts(self.experts)
+        self.routed: Experts = self._resident
+        if streaming is not None:
+            floats: Floats = "bfloat16" if dtype == mx.bfloat16 else "float32"
+            source = streaming.source(checkpoint, floats=floats)
+            self.routed = self.streamed = slot_experts(streaming, source)
+
+    @property
+    def head_layer(self) -> int:
+        """The draft head counts as the layer behind the last."""
+        return self.config.num_hidden_layers
+
+    def stem(self, layer: int) -> str:
+        """In front of the names of a layer's tensors."""
+        return layer_stem(self._of_checkpoint(layer))
+
+    def kind(self, layer: int) -> str:
+        """A layer's type; the draft head's attention is indexed."""
+        is_head = layer == self.head_layer
+        return INDEXED if is_head else self.config.layer_types[layer]
+
+    def routed_of(self, layer: int) -> Experts:
+        """What applies a layer's experts; the draft head's are all in memory."""
+        return self._resident if layer == self.head_layer else self.routed
+
+    def _of_checkpoint(self, layer: int) -> int | None:
+        return None if layer == self.head_layer else layer
 
     def plain(self, name: str) -> mx.array:
         """A tensor as it lies, in the run's dtype."""
@@ -80,10 +125,25 @@ class Weights:
         """Routed experts stored (in, out): [E, H, 2I] gate first, and [E, I, H]."""
         keys = f"layers.{layer}.experts:gate_up", f"layers.{layer}.experts:down"
         if keys[0] not in self._made:
-            gate_up, down, kind = self.checkpoint.raw_experts(layer)
+            raw_experts = self.checkpoint.raw_experts
+            gate_up, down, kind = raw_experts(self._of_checkpoint(layer))
             for key, raw in zip(keys, (gate_up, down), strict=True):
                 self._make(key, lambda raw=raw: self._stored(raw, kind))  # type: ignore[misc]
         return self._made[keys[0]], self._made[keys[1]]
+
+    def raw_experts(self, layer: int) -> tuple[mx.array, mx.array]:
+        """Routed experts as they are quantised, (out, in), in the dtype; not kept."""
+        gate_up, down, kind = self.checkpoint.raw_experts(self._of_checkpoint(layer))
+        return (
+            _from_bits(gate_up, kind).astype(self.dtype),
+            _from_bits(down, kind).astype(self.dtype),
+        )
+
+    def distances(self, layer: int) -> npt.NDArray[np.float64]:
+        """How far the experts of a layer lie from each other, [E, E]; kept."""
+        if layer not in self._distances:
+            self._distances[layer] = distances(self.checkpoint, layer)
+        return self._distances[layer]
 
     def _stored(self, raw: np.ndarray, kind: str) -> mx.array:
         return _from_bits(raw, kind).swapaxes(-1, -2).astype(self.dtype)
