@@ -1,10 +1,36 @@
-"""Which rows stay: the acceptance rule of greedy decoding."""
+"""Which rows stay: predictions against drafts, the same for every rule of choice."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
 
 Stop: TypeAlias = Literal["stop", "limit"]
+Rule: TypeAlias = Literal["greedy", "equality", "ratio"]
+
+
+class Choice(Protocol):
+    """Chooses the token after each row of a window, whatever the rule.
+
+    A draft is accepted exactly when it is the prediction of the row before it; a rule
+    that accepts a draft in another way answers with that draft.
+    """
+
+    @property
+    def rule(self) -> Rule:
+        """For records."""
+
+    def __call__(
+        self, inputs: Sequence[int], logits: np.ndarray, *, start: int
+    ) -> Sequence[int]:
+        """A token for each row, rejected rows included.
+
+        Args:
+            inputs: root and drafts, T tokens.
+            logits: float64 [T, V], finite.
+            start: the cell of row 0.
+        """
 
 
 @dataclass(frozen=True)
@@ -23,7 +49,7 @@ class Accepted:
     stop: Stop | None
 
 
-def accept_greedy(
+def accept(
     inputs: Sequence[int],
     predictions: Sequence[int],
     *,
