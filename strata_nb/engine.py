@@ -6,22 +6,19 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
-from typing import NoReturn, SupportsIndex
+from typing import Any, NoReturn, SupportsIndex, cast
 
 import numpy as np
 
 from strata_nb import refusals
-from strata_nb.accept import accept_greedy
-from strata_nb.backend import Backend, Text
-from strata_nb.errors import (
-    AlreadyFinishedError,
-    ContextLimitError,
-    NotFinishedError,
-    NotFiniteError,
-)
+from strata_nb.accept import Choice
+from strata_nb.backend import Backend, Chains, Drafting, Text, identity
+from strata_nb.draft.head import Drafted, draft_chain
+from strata_nb.outcome import outcome
 from strata_nb.refusals import Tokens
-from strata_nb.state import SavedState, digests, load_state, save_state
+from strata_nb.state import Leaves, SavedState, digests, load_state, save_state
 from strata_nb.trace import Leaf, Trace, check_draft
 from strata_nb.undo import Undo
 from strata_nb.window import CommitReport, Committed, Result, Window, recorded
@@ -118,7 +115,7 @@ class Engine:
             refusals.room(len(tokens), self.position, self.context)
             for at in range(0, len(tokens), chunk):
                 window = self._run(tokens[at : at + chunk], head=False)
-                self._finish(window, (), None)
+                self._finish(window, stop_ids=(), tokens_left=None, choose=None)
                 self._commit(window, window.T, force=False)
                 if progress is not None:
                     progress(at + window.T, len(tokens))
@@ -185,6 +182,7 @@ class Engine:
         *,
         stop_ids: Collection[int] | None = None,
         tokens_left: int | None = None,
+        choose: Choice | None = None,
     ) -> Result:
         """Choose a token for each row and compare the drafts; nothing is committed.
 
@@ -192,58 +190,31 @@ class Engine:
             window: the open window.
             stop_ids: tokens that end the text; None takes the model's, () takes none.
             tokens_left: tokens that may still be emitted; it caps the keep.
+            choose: the rule; None takes the best token of each row, the lowest on a
+                tie.
 
         Raises:
             NotFiniteError: a logit is NaN or infinite; abort the window.
             AlreadyFinishedError, WindowClosedError, ForeignWindowError: wrong order.
-            ValueError: `tokens_left` is below 1.
+            ValueError: `tokens_left` is below 1, or `choose` answers with anything but
+                a token of the vocabulary for each row.
         """
         stops = self.backend.config.stop_ids if stop_ids is None else stop_ids
-        checked = refusals.stop_ids(stops)
+        ids = refusals.stop_ids(stops)
         left = None if tokens_left is None else operator.index(tokens_left)
         refusals.busy(self._lock)
         with self._lock, Undo(self):
             refusals.not_ours(self, window, "finish")
-            if window.phase == "finished":
-                raise AlreadyFinishedError(
-                    f"{refusals.named(window)} is finished already; use its `result`, "
-                    "or `commit` or `abort` it"
-                )
-            return self._finish(window, checked, left)
+            refusals.finished(window)
+            how = {"stop_ids": ids, "tokens_left": left, "choose": choose}
+            return self._finish(window, **how)
 
-    def _finish(
-        self, window: Window, stop_ids: Collection[int], tokens_left: int | None
-    ) -> Result:
+    def _finish(self, window: Window, **how: Any) -> Result:
         began = time.perf_counter()
-        if window.headless:
-            result = Result((), 0, 0, window.T, (), None)
-        else:
-            result = self._choose(window, stop_ids, tokens_left)
+        result = outcome(window, vocabulary=self._vocabulary, **how)
         window.finish_ms = _since(began)
         window.result, window.phase = result, "finished"
         return result
-
-    def _choose(
-        self, window: Window, stop_ids: Collection[int], tokens_left: int | None
-    ) -> Result:
-        predictions, finite = window.forward.greedy()
-        if not finite:
-            raise NotFiniteError(
-                f"{refusals.named(window)} has logits that are NaN or infinite; "
-                "`abort` it and check the checkpoint"
-            )
-        found = accept_greedy(
-            window.inputs, predictions, stop_ids=stop_ids, tokens_left=tokens_left
-        )
-        keep = found.accepted + 1
-        return Result(
-            predictions=tuple(predictions),
-            accepted=found.accepted,
-            offered=found.offered,
-            keep=keep,
-            emitted=tuple(predictions[:keep]),
-            stop=found.stop,
-        )
 
     def commit(
         self,
@@ -275,12 +246,7 @@ class Engine:
     def _commit(
         self, window: Window, keep: SupportsIndex | None, *, force: bool
     ) -> CommitReport:
-        result = window.result
-        if result is None:
-            raise NotFinishedError(
-                f"{refusals.named(window)} is not finished; call "
-                "`engine.finish(window)` before `engine.commit(window)`"
-            )
+        result = refusals.not_finished(window)
         rows = refusals.keep(window, result, keep, force=force)
         began = time.perf_counter()
         state = self.backend.commit(self._now.state, window.forward.pending, rows)
@@ -312,6 +278,35 @@ class Engine:
             self._now = replace(self._now, window=None)
             window.phase = "aborted"
 
+    def draft(
+        self,
+        most: int,
+        *,
+        root: int | None = None,
+        by: Chains | None = None,
+        **how: Any,
+    ) -> Drafted:
+        """Draft up to `most` tokens with the model's own head; nothing changes.
+
+        Args:
+            most: tokens at most.
+            root: what the draft follows; None: what the last commit decided.
+            by: what drafts in the head's place, such as the model beside itself.
+            how: `stop_below`, `cut`, `pick`, as `draft.head.draft_chain` takes them.
+
+        Raises:
+            WindowOpenError: a window is open.
+            NoDraftError: there is no head, no root, or nothing committed to draft from.
+            ValueError: `most` or a token is out of range.
+        """
+        refusals.busy(self._lock)
+        with self._lock, Undo(self):
+            refusals.open_window(self._now.window, "draft")
+            first = refusals.draft(self, root, most, by_head=by is None)
+            size, drafting = self._vocabulary, by or cast(Drafting, self.backend)
+            row = partial(drafting.draft, self._now.state)
+            return draft_chain(row, first, most=most, vocabulary=size, **how)
+
     def fork(self) -> "Engine":
         """A second engine at the same place; neither can touch the other's state.
 
@@ -342,8 +337,15 @@ class Engine:
         """SHA-256 of each part of the committed state, and the position."""
         return self._digests_of(self._now.state)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(
+        self, path: str | os.PathLike[str], *, beside: Leaves = MappingProxyType({})
+    ) -> None:
         """Write the committed state to one safetensors file, whole or not at all.
+
+        Args:
+            path: of the file.
+            beside: of part "session": what another has to say of this state; `restore`
+                gives it back.
 
         Raises:
             WindowOpenError: a window is open.
@@ -352,13 +354,15 @@ class Engine:
         refusals.busy(self._lock)
         with self._lock, Undo(self):
             refusals.open_window(self._now.window, "save")
-            saved = SavedState(
-                self.leaves(), self.position, self.root, self._identity()
-            )
-            save_state(path, saved)
+            leaves = {**self.leaves(), **beside}
+            who = identity(self.backend, self.options)
+            save_state(path, SavedState(leaves, self.position, self.root, who))
 
-    def restore(self, path: str | os.PathLike[str]) -> None:
+    def restore(self, path: str | os.PathLike[str]) -> Leaves:
         """Take the state of a saved file; the trace stays as it is.
+
+        Returns:
+            What was saved beside it, by others.
 
         Raises:
             WindowOpenError: a window is open.
@@ -368,24 +372,19 @@ class Engine:
         refusals.busy(self._lock)
         with self._lock, Undo(self):
             refusals.open_window(self._now.window, "restore")
-            saved = load_state(path, identity=self._identity())
-            if saved.position > self.context:
-                raise ContextLimitError(
-                    f"the saved state has {saved.position} cells, this engine takes "
-                    f"{self.context}; make one with context={saved.position}"
-                )
+            who = identity(self.backend, self.options)
+            saved = load_state(path, identity=who)
+            refusals.saved_room(saved.position, self.context)
             if saved.root is not None:
                 refusals.tokens([saved.root], vocabulary=self._vocabulary)
-            state = self.backend.from_leaves(saved.leaves, position=saved.position)
+            own, beside = saved.parted("session")
+            state = self.backend.from_leaves(own, position=saved.position)
             self._now = Committed(state, root=saved.root, window=None)
-
-    def _identity(self) -> dict[str, str]:
-        kept = {k: str(v) for k, v in self.options.items() if k in ("kv", "dtype")}
-        return {"model": self.backend.digest, **kept}
+            return beside
 
     def _digests_of(self, state: object) -> dict[str, str]:
-        leaves = self.backend.leaves(state)
-        return digests(leaves, position=self.backend.position(state))
+        backend = self.backend
+        return digests(backend.leaves(state), position=backend.position(state))
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise TypeError(

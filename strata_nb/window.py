@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from strata_nb.accept import Stop
+from strata_nb.accept import Rule, Stop
 from strata_nb.backend import Forward
 from strata_nb.trace import LayerDecisions, WindowRecord, window_record
 
@@ -25,6 +25,7 @@ class Result:
         keep: the natural keep, `accepted` + 1; all rows of a headless window.
         emitted: predictions 0 to `accepted`; the last is the bonus.
         stop: "stop" (a stop id was emitted), "limit" (no tokens are left), or None.
+        rule: that chose the predictions.
     """
 
     predictions: tuple[int, ...]
@@ -33,6 +34,7 @@ class Result:
     keep: int
     emitted: tuple[int, ...]
     stop: Stop | None
+    rule: Rule = "greedy"
 
 
 @dataclass(eq=False)
@@ -138,7 +140,7 @@ def recorded(
         window: a finished window.
         result: what `finish` found.
         keep: rows kept.
-        options: the engine's; `fold` and `partial` are recorded.
+        options: the engine's; `fold`, `partial` and `approximate` are recorded.
         commit_ms: time of the commit, ms.
     """
     natural = keep == result.keep
@@ -155,10 +157,11 @@ def recorded(
         accepted=min(result.accepted, keep - 1),
         forced=not natural,
         stop=result.stop if natural else None,
-        rule="none" if window.headless else "greedy",
+        rule="none" if window.headless else result.rule,
         drafter=window.drafter,
         match_length=window.match_length,
         headless=window.headless,
+        approximate=(options["approximate"],) if "approximate" in options else (),
         fold=options.get("fold"),
         partial=options.get("partial"),
         warm=window.warm,
