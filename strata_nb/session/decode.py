@@ -1,4 +1,4 @@
-"""Generating: windows in a row until a stop id or a limit."""
+"""Generating on an engine: windows in a row until a stop id or a limit."""
 
 import operator
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -7,8 +7,9 @@ from itertools import islice
 
 from strata_nb import refusals
 from strata_nb.accept import Stop
+from strata_nb.draft import Draft
 from strata_nb.engine import Engine
-from strata_nb.refusals import MAX_ROWS
+from strata_nb.session.window import How, advance
 from strata_nb.undo import Undo
 
 Drafts = Callable[[Sequence[int]], Iterable[int]]
@@ -45,7 +46,7 @@ def generate(
     """Generate greedily after `root`; the text is the same with any drafts or none.
 
     The last token emitted is not committed: it is the root of whatever comes next, as
-    in decoding row by row.
+    in decoding row by row. A `Session` has drafters, sampling and requests.
 
     Args:
         engine: holds everything before `root`.
@@ -62,21 +63,26 @@ def generate(
     stops = None if stop_ids is None else refusals.stop_ids(stop_ids)
     if operator.index(max_new) < 0:
         raise ValueError(f"`max_new` is {max_new}, wanted 0 or more tokens")
-    emitted: list[int] = []
+    text = [root]
+
+    def propose(most: int) -> Draft:
+        assert drafts is not None
+        return Draft(tuple(islice(drafts(list(text)), most)))
+
+    how = How(
+        name="caller" if drafts else "none",
+        propose=propose if drafts else None,
+        stop_ids=stops,
+    )
     windows = offered = accepted = 0
     stop: Stop | None = None
     with Undo(engine):
-        while stop is None and (left := max_new - len(emitted)) > 0:
-            room = min(MAX_ROWS, left, engine.context - engine.position)
-            if room < 1:
+        while stop is None and (left := max_new + 1 - len(text)) > 0:
+            done = advance(engine, text[-1], left=left, how=how)
+            if done is None:
                 break
-            text = [root, *emitted]
-            offers = islice(drafts(text), room - 1) if drafts else ()
-            rows = [text[-1], *offers]
-            window = engine.run(rows, drafter="caller" if drafts else "none")
-            result = engine.finish(window, stop_ids=stops, tokens_left=left)
-            engine.commit(window)
-            emitted += result.emitted
+            result = done.result
+            text += result.emitted
             windows, stop = windows + 1, result.stop
             offered, accepted = offered + result.offered, accepted + result.accepted
-    return Generated(tuple(emitted), stop or "limit", windows, offered, accepted)
+    return Generated(tuple(text[1:]), stop or "limit", windows, offered, accepted)
