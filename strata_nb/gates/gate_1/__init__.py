@@ -1,0 +1,1 @@
+"""Defaults: no draft, no approximation, nothing fetched, unless asked."""

@@ -1,0 +1,1 @@
+"""The same text whatever the window."""

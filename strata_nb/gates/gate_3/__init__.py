@@ -1,0 +1,1 @@
+"""Forced rejection: what was rejected left nothing behind."""

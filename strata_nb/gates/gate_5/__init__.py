@@ -1,0 +1,1 @@
+"""An approximate policy beside the exact one: what it costs, measured."""
