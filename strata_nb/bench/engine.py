@@ -12,6 +12,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
+from strata_nb.bench.options import whole
 from strata_nb.bench.peer import Peer
 from strata_nb.engine import Engine
 from strata_nb.errors import StrataError
@@ -31,12 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", default="strata-tiny", help="bundled name or folder")
     parser.add_argument(
         "--rounds",
-        type=_whole(1, MOST_ROUNDS),
+        type=whole(1, MOST_ROUNDS),
         default=40,
         help="windows per figure",
     )
     parser.add_argument(
-        "--context", type=_whole(1, 10**9), default=200, help="cells before them"
+        "--context", type=whole(1, 10**9), default=200, help="cells before them"
     )
     parser.add_argument("--json", metavar="FILE", help="write the figures to FILE")
 
@@ -61,20 +62,6 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         write_text(args.json, json.dumps(figures, indent=1) + "\n")
     return 0
-
-
-def _whole(low: int, high: int) -> Callable[[str], int]:
-    """The type of an option that is a whole number from `low` to `high`."""
-
-    def read(text: str) -> int:
-        # Looked at before `int`, which refuses thousands of digits in its own words.
-        if text.isdecimal() and len(text) <= 10 and low <= int(text) <= high:
-            return int(text)
-        raise argparse.ArgumentTypeError(
-            f"wanted a whole number from {low} to {high}, got {text[:40]!a}"
-        )
-
-    return read
 
 
 def _cells(context: int, rounds: int) -> int:
