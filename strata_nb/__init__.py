@@ -14,7 +14,8 @@ if TYPE_CHECKING:
         TransactionError,
     )
     from strata_nb.model import Model, diff, load
-    from strata_nb.session import generate
+    from strata_nb.sampling import Sampling
+    from strata_nb.session import Reply, Session, generate
     from strata_nb.state import Difference
     from strata_nb.trace import LayerRecord, Trace, WindowRecord
     from strata_nb.window import CommitReport, Result, Window
@@ -26,8 +27,11 @@ __all__ = [
     "Engine",
     "LayerRecord",
     "Model",
+    "Reply",
     "Result",
+    "Sampling",
     "SavedStateError",
+    "Session",
     "StrataError",
     "Trace",
     "TraceError",
@@ -49,6 +53,9 @@ _HOME = {
     "Model": "strata_nb.model",
     "diff": "strata_nb.model",
     "load": "strata_nb.model",
+    "Sampling": "strata_nb.sampling",
+    "Reply": "strata_nb.session",
+    "Session": "strata_nb.session",
     "generate": "strata_nb.session",
     "Difference": "strata_nb.state",
     "LayerRecord": "strata_nb.trace",

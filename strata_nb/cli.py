@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+from types import ModuleType
 
 from strata_nb.errors import StrataError
 
@@ -29,6 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         the command could not do what was asked; 130 and 141 as a shell reports Ctrl-C
         and a closed pipe.
     """
+    _open_streams()
     try:
         args = _parse(sys.argv[1:] if argv is None else argv)
         code: int = args.run(args)
@@ -41,9 +43,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except (StrataError, OSError) as error:
-        print("strata-nb:", " ".join(str(error).split()), file=sys.stderr)
+        # A name from outside may hold what moves a cursor.
+        words = (c if c.isprintable() else ascii(c)[1:-1] for c in str(error))
+        print("strata-nb:", " ".join("".join(words).split()), file=sys.stderr)
         return MISTAKE
     return code
+
+
+def _open_streams() -> None:
+    """Put an empty file where a stream is closed; Python has None there."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # Takes the lowest free number, so that no file of ours gets it.
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -58,6 +70,15 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         commands.add_parser("doctor", help="say what works here, what is missing")
     )
     _add_trace(commands.add_parser("trace", help="show, convert or compare traces"))
+    _add_gate(commands.add_parser("gate", help="run the release gates"))
+    generate = commands.add_parser(
+        "generate", help="answer a prompt, with drafts if asked", add_help=False
+    )
+    generate.set_defaults(run=_generate, rest=[])
+    pack = commands.add_parser(
+        "pack", help="put a checkpoint's experts into one file", add_help=False
+    )
+    pack.set_defaults(run=_pack, rest=[])
     _add_bench(commands.add_parser("bench", help="measure"))
     _refuse_bare_trace(argv)
     args, rest = parser.parse_known_args(argv)
@@ -222,25 +243,125 @@ def _compare(args: argparse.Namespace) -> int:
     return DIFFERENT
 
 
+# ------------------------------------------------------------------ gate
+
+
+def _add_gate(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Run the release gates and print the verdict. Exit code 0: all the same, 1: a "
+        "fault was found, or a gate proved nothing, 2: it could not run."
+    )
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="gate_1 to gate_5, known, tail, faults; none: all but the last two, which "
+        "test the gates themselves and join in the larger profiles",
+    )
+    parser.add_argument(
+        "--profile", default="quick", choices=("quick", "full", "exhaustive")
+    )
+    parser.add_argument(
+        "--fault", metavar="NAME", help="plant this fault; see --faults"
+    )
+    parser.add_argument("--faults", action="store_true", help="list faults and exit")
+    parser.add_argument("--model", default="strata-tiny", metavar="PATH")
+    parser.add_argument("--only", default="*", metavar="PATTERN", help="of case ids")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML")
+    parser.add_argument(
+        "--slots",
+        type=_rows,
+        metavar="N",
+        help="run with so many experts of a layer in memory, in this process",
+    )
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--workers", type=_rows, metavar="N", help="processes here (one a core)"
+    )
+    where.add_argument("--scheduler", metavar="ADDRESS", help="of dask.distributed")
+    parser.set_defaults(run=_gate)
+
+
+def _gate(args: argparse.Namespace) -> int:
+    # Imports MLX, so it is read only here.
+    from strata_nb.gates import command
+
+    return command.main(args)
+
+
+# ------------------------------------------------------------------ generate
+
+
+def _generate(args: argparse.Namespace) -> int:
+    # Imports MLX; its options are read only here.
+    from strata_nb.session import command
+
+    return _handed_on(
+        command,
+        "generate",
+        "Answer a prompt. The text goes to the output, progress and a summary to the "
+        "error output.",
+        args.rest,
+    )
+
+
+# ------------------------------------------------------------------ pack
+
+
+def _pack(args: argparse.Namespace) -> int:
+    # Imports MLX; its options are read only here.
+    from strata_nb.experts import command
+
+    return _handed_on(
+        command,
+        "pack",
+        "Put every expert of a checkpoint into one file, one record each. Stopped, it "
+        "goes on when called again.",
+        args.rest,
+    )
+
+
+def _handed_on(
+    command: ModuleType, name: str, description: str, rest: list[str]
+) -> int:
+    """Let a room read its own options and run."""
+    parser = argparse.ArgumentParser(prog=f"strata-nb {name}", description=description)
+    command.add_arguments(parser)
+    code: int = command.main(parser.parse_args(rest))
+    return code
+
+
 # ------------------------------------------------------------------ bench
+
+
+_BENCHES = {
+    "engine": "the engine beside other decoders",
+    "drafters": "what a drafter takes for a token",
+    "prompts": "what drafts are worth on the package's own prompts",
+    "experts": "what it costs to keep few experts in memory",
+    "policies": "every policy side by side, lossless and approximate apart",
+    "record": "record what length policies would meet, for replays",
+}
 
 
 def _add_bench(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    # Without help of its own, so that `--help` reaches the benchmark.
-    engine = commands.add_parser(
-        "engine", help="the engine beside other decoders", add_help=False
-    )
-    engine.set_defaults(run=_bench_engine, rest=[])
+    for name, what in _BENCHES.items():
+        # Without help of its own, so that `--help` reaches the benchmark.
+        bench = commands.add_parser(name, help=what, add_help=False)
+        bench.set_defaults(run=_bench, bench=name, rest=[])
 
 
-def _bench_engine(args: argparse.Namespace) -> int:
-    from strata_nb.bench import engine
+def _bench(args: argparse.Namespace) -> int:
+    from importlib import import_module
 
     # Its options are read here and not with all others, which would import it.
-    parser = argparse.ArgumentParser(prog="strata-nb bench engine")
-    engine.add_arguments(parser)
-    return engine.main(parser.parse_args(args.rest))
+    module = import_module(f"strata_nb.bench.{args.bench}")
+    parser = argparse.ArgumentParser(prog=f"strata-nb bench {args.bench}")
+    module.add_arguments(parser)
+    code: int = module.main(parser.parse_args(args.rest))
+    return code
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from .trials import Trial
 
 NEEDED = (
     *("mlx", "numpy", "ipywidgets", "altair", "anywidget", "polars"),
-    *("tokenizers", "safetensors"),
+    *("tokenizers", "safetensors", "jinja2"),
 )
 BACK_ENDS = ("mlx-cpu", "mlx-cuda-12", "mlx-cuda-13", "mlx-metal")
 LAB = ("jupyterlab", "vl-convert-python", "pillow")

@@ -162,11 +162,21 @@ def _try_bundled_model() -> _Outcome:
     return "ran here", f"{model.name}, a window of 4 rows"
 
 
+def _try_draft_head() -> _Outcome:
+    """Draft with the head of the bundled model."""
+    import strata_nb
+    from strata_nb.doctor.draft_head import look
+
+    found = look(strata_nb.load("strata-tiny"))
+    return ("not run here" if found.why_not else "ran here"), found.text
+
+
 _TRIALS: dict[str, Callable[[], _Outcome]] = {
     "CPU": _try_cpu,
     "CUDA": _try_cuda,
     "Metal": _try_metal,
     "bundled model": _try_bundled_model,
+    "draft head": _try_draft_head,
 }
 
 
