@@ -1,14 +1,26 @@
 """`StrataWidget`: what every widget here shares, live or as a still picture."""
 
 import os
+from pathlib import Path
 from typing import Any, Final
 
 import altair as alt
 import anywidget
 
+from strata_widgets import together
 from strata_widgets.still import Bundle, Still, can_draw, picture_bundle, understudy
 
 STILLS: Final = "STRATA_STILLS"
+
+_PAGE: Final = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
+
+
+def module(path: Path) -> str:
+    """Return the page's half of a widget: what all widgets need, then its own.
+
+    One text, since the page gets it from the kernel and could import no other.
+    """
+    return _PAGE + path.read_text(encoding="utf-8")
 
 
 def stills_wanted() -> bool:
@@ -39,6 +51,10 @@ class StrataWidget(anywidget.AnyWidget):
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
+    def _send(self, msg: dict[str, Any], buffers: Any = None) -> None:
+        if buffers or not together.gathered(self, msg):
+            super()._send(msg, buffers=buffers)
+
     def text(self) -> str:
         """Return what the widget shows, in words; equal states give equal text."""
         return repr(self)
@@ -55,23 +71,40 @@ class StrataWidget(anywidget.AnyWidget):
         return Still(spec, self.text())
 
     def _repr_mimebundle_(self, **options: Any) -> Bundle | None:
+        view = self._shown_live(**options)
+        return None if view is None else _joined(view, self._still())
+
+    def _shown_live(self, **options: Any) -> Bundle | None:
         bundle = super()._repr_mimebundle_(**options)
         if bundle is None:
             return None
         data, metadata = bundle
-        data["text/plain"] = self.text()
-        if can_draw():
-            picture, size = picture_bundle(self.snapshot())
-            data, metadata = data | picture, metadata | size
-        return data, metadata
+        return {**data, "text/plain": self.text()}, metadata
+
+    def _still(self) -> Bundle:
+        return picture_bundle(self.snapshot()) if can_draw() else ({}, {})
 
     def _ipython_display_(self) -> None:
         from IPython.display import display
 
-        bundle = self._repr_mimebundle_()
-        if bundle is None:
+        self._settle()
+        view = self._shown_live()
+        if view is None:
             return
-        data, metadata = bundle
-        if "image/png" in data and not stills_wanted():
-            display(understudy(bundle), raw=True)  # type: ignore[no-untyped-call]
+        if stills_wanted():
+            data, metadata = _joined(view, self._still())
+            display(data, metadata=metadata, raw=True)  # type: ignore[no-untyped-call]
+            return
+        data, metadata = view
+        # A picture takes longer to draw than all of the view.
         display(data, metadata=metadata, raw=True)  # type: ignore[no-untyped-call]
+        still = self._still()
+        if "image/png" in still[0]:
+            display(understudy(still), raw=True)  # type: ignore[no-untyped-call]
+
+    def _settle(self) -> None:
+        """Put into the widget's state what a page should have before it asks."""
+
+
+def _joined(one: Bundle, other: Bundle) -> Bundle:
+    return one[0] | other[0], one[1] | other[1]

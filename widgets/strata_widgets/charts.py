@@ -7,25 +7,23 @@ are left out everywhere.
 
 import functools
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import altair as alt
 
+from strata_nb.refusals import MAX_ROWS
+from strata_nb.theory import uniform_union as uniform_union  # notebooks ask here
 from strata_nb.trace import LayerRecord, WindowRecord
-from strata_widgets.theme import WORDS, Role, Verdict, colour_scale, dressed
+from strata_nb.trace.summary import predicting
+from strata_widgets.theme import FATES, WORDS, Role, Verdict, colour_scale, dressed
 
 WIDTH: Final = 320
 HEIGHT: Final = 180
-MOST_DRAFTS: Final = 7
-"""A window has 8 rows at most, and row 0 is the root."""
+MOST_DRAFTS: Final = MAX_ROWS - 1
+"""Row 0 of a window is the root."""
 
 _FIRST_PAGE: Final = 16
 _LAST_PAGE: Final = 64
-_VERDICTS: Final[tuple[Literal["accepted", "mismatch", "unreached"], ...]] = (
-    "accepted",
-    "mismatch",
-    "unreached",
-)
 _COMMIT: Final = "Commit a window with drafts, and it appears here."
 _RUN: Final = "Run a window, and its experts appear here."
 
@@ -62,23 +60,9 @@ def verdicts(
     return roles
 
 
-def uniform_union(experts: int, chosen: int, rows: int) -> float:
-    """Return the expected union if each row drew its experts at random, by itself.
-
-    Args:
-        experts: experts of a layer, E.
-        chosen: experts that a row uses, K.
-        rows: rows of the window, T.
-
-    Returns:
-        E (1 - (1 - K/E)^T), in experts.
-    """
-    return float(experts * (1 - (1 - chosen / experts) ** rows))
-
-
 def acceptance_over_windows(trace: Iterable[WindowRecord]) -> alt.LayerChart:
     """Draw what became of the drafts of each window, the newest 64 windows."""
-    windows = _decoded(trace)
+    windows = predicting(trace)
     page = _FIRST_PAGE
     while page < min(len(windows), _LAST_PAGE):
         page *= 2
@@ -91,7 +75,7 @@ def acceptance_over_windows(trace: Iterable[WindowRecord]) -> alt.LayerChart:
 
 def acceptance_by_position(trace: Iterable[WindowRecord]) -> alt.LayerChart:
     """Draw how often the first, second … draft was accepted, with counts."""
-    rows = _position_rows(_decoded(trace))
+    rows = _position_rows(predicting(trace))
     return _filled(_drawn_positions(), rows, empty=_COMMIT)
 
 
@@ -115,7 +99,7 @@ def expert_union(
     Raises:
         IndexError: no such window.
     """
-    windows = _decoded(trace)
+    windows = predicting(trace)
     layers: Sequence[LayerRecord] = ()
     label = ""
     if windows:
@@ -167,8 +151,8 @@ def _drawn_windows(first: int, last: int) -> alt.LayerChart:
             axis=alt.Axis(values=list(range(MOST_DRAFTS + 1))),
         ),
         color=_verdict_colour(),
-        order="order:Q",
-        description="says:N",
+        order=alt.Order("order:Q"),
+        description=alt.Description("says:N"),
         tooltip=["window:O", "verdict:N", "drafts:Q", "keep:Q"],
     )  # fmt: skip
     return dressed(
@@ -198,13 +182,13 @@ def _drawn_positions() -> alt.LayerChart:
             axis=alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1]),
         ),
         color=_verdict_colour(),
-        order="order:Q",
-        description="says:N",
+        order=alt.Order("order:Q"),
+        description=alt.Description("says:N"),
         tooltip=["position:O", "verdict:N", "drafts:Q", "offered:Q"],
     )  # fmt: skip
     counts = alt.Chart().transform_filter("datum.order == 0").mark_text(dy=-7)
     return dressed(
-        _layered(bars, counts.encode(x=x, y=alt.datum(1), text="label:N")),
+        _layered(bars, counts.encode(x=x, y=alt.YDatum(1), text=alt.Text("label:N"))),
         title="Acceptance by position",
         subtitle="above each bar: accepted of offered",
         description="Stacked bars, one a draft position: the share of drafts that were "
@@ -218,7 +202,8 @@ def _drawn_union(experts: int, chosen: int, depth: int) -> alt.LayerChart:
         "layer:O",
         title="layer (index)",
         scale=alt.Scale(domain=list(range(depth))),
-        axis=alt.Axis(labelAngle=0, labelOverlap=True),
+        # Or numbers of two digits touch, and read as one long number.
+        axis=alt.Axis(labelAngle=0, labelOverlap=True, labelSeparation=4),
     )
     # Eight rows that share nothing: the axis then holds every window of this model.
     highest = min(experts, (MOST_DRAFTS + 1) * chosen)
@@ -227,15 +212,15 @@ def _drawn_union(experts: int, chosen: int, depth: int) -> alt.LayerChart:
         x=x,
         y=y,
         color=alt.Color("part:N", scale=colour_scale("root", "added")),
-        order="order:Q",
-        description="says:N",
+        order=alt.Order("order:Q"),
+        description=alt.Description("says:N"),
         tooltip=["layer:O", "part:N", "size:Q", "union:Q", "uniform:Q"],
     )  # fmt: skip
     one_a_layer = alt.Chart().transform_filter("datum.order == 0")
-    ticks = one_a_layer.mark_tick().encode(x=x, y="uniform:Q")
+    ticks = one_a_layer.mark_tick().encode(x=x, y=alt.Y("uniform:Q"))
     named = one_a_layer.transform_filter("datum.first")
     label = named.mark_text(align="right", dx=-4).encode(
-        x=alt.value(WIDTH), y=alt.value(10), text="label:N"
+        x=alt.XValue(WIDTH), y=alt.YValue(10), text=alt.Text("label:N")
     )
     return dressed(
         _layered(bars, ticks, label),
@@ -245,10 +230,6 @@ def _drawn_union(experts: int, chosen: int, depth: int) -> alt.LayerChart:
         "the drafts add; a tick at the union expected of rows that choose at random, "
         "which share some by chance.",
     )
-
-
-def _decoded(trace: Iterable[WindowRecord]) -> list[WindowRecord]:
-    return [record for record in trace if not record.headless]
 
 
 def _drafts(record: WindowRecord) -> list[Verdict]:
@@ -268,7 +249,7 @@ def _window_rows(windows: Sequence[WindowRecord], *, first: int) -> list[Row]:
         if number < first:
             continue
         found = _drafts(record)
-        for order, role in enumerate(_VERDICTS):
+        for order, role in enumerate(FATES):
             word, count = WORDS[role], found.count(role)
             row = {"window": number, "verdict": word, "drafts": count, "order": order}
             says = f"window {number}: {count} {word}"
@@ -284,7 +265,7 @@ def _position_rows(windows: Sequence[WindowRecord]) -> list[Row]:
     rows = []
     for position, found in sorted(at.items()):
         label = f"{found.count('accepted')}/{len(found)}"
-        for order, role in enumerate(_VERDICTS):
+        for order, role in enumerate(FATES):
             word, count = WORDS[role], found.count(role)
             says = f"draft {position}: {count} of {len(found)} {word}"
             row = {"position": position, "verdict": word, "label": label, "says": says}
@@ -316,7 +297,7 @@ def _union_rows(
 
 
 def _verdict_colour() -> alt.Color:
-    return alt.Color("verdict:N", scale=colour_scale(*_VERDICTS))
+    return alt.Color("verdict:N", scale=colour_scale(*FATES))
 
 
 def _layered(*layers: alt.Chart) -> alt.LayerChart:
@@ -325,7 +306,9 @@ def _layered(*layers: alt.Chart) -> alt.LayerChart:
         alt.Chart()
         .transform_filter("isValid(datum.note)")
         .mark_text(fontStyle="italic")
-        .encode(x=alt.value(WIDTH / 2), y=alt.value(HEIGHT / 2), text="note:N")
+        .encode(
+            x=alt.XValue(WIDTH / 2), y=alt.YValue(HEIGHT / 2), text=alt.Text("note:N")
+        )
     )
     marks = [layer.transform_filter("!isValid(datum.note)") for layer in layers]
     return alt.LayerChart(layer=[*marks, note], width=WIDTH, height=HEIGHT)

@@ -4,11 +4,14 @@ import base64
 import html
 import importlib.util
 import io
+import os
 import struct
 from pathlib import Path
 from typing import Any, Final
 
 VIEW: Final = "application/vnd.jupyter.widget-view+json"
+PICTURES: Final = "STRATA_PICTURES"
+"""Set to 0, displays have their text and no picture: drawing takes longest."""
 
 _SCALE: Final = 2
 _VEGA_LITE: Final = "6.4"
@@ -27,17 +30,20 @@ class Still:
     Attributes:
         spec: the picture as a Vega-Lite specification with its data inside.
         text: the same in words.
+        scale: pixels of the picture for one of the page; less for a large one, whose
+            bytes a notebook has to hold.
     """
 
     def __init__(self, spec: dict[str, Any], text: str) -> None:
         self.spec = spec
         self.text = text
+        self.scale: float = _SCALE
 
     def __repr__(self) -> str:
         return self.text
 
     def png(self) -> bytes:
-        """Return the picture as PNG, at twice its size on the page.
+        """Return the picture as PNG, `scale` times its size on the page.
 
         Raises:
             ModuleNotFoundError: vl-convert is missing; the `lab` extra has it.
@@ -50,7 +56,7 @@ class Still:
                 "the widget's text with `print(widget.text())`"
             ) from error
         spec = {"padding": _AIR, "background": "white", **self.spec}
-        made = vl_convert.vegalite_to_png(spec, vl_version=_VEGA_LITE, scale=_SCALE)
+        made = vl_convert.vegalite_to_png(spec, vl_version=_VEGA_LITE, scale=self.scale)
         return shrunk(bytes(made))
 
     def _repr_mimebundle_(self, **_: Any) -> Bundle:
@@ -80,18 +86,23 @@ def shrunk(png: bytes) -> bytes:
 
 
 def picture_bundle(still: Still) -> Bundle:
-    """Return `still` as display data and metadata: PNG, its shown size, its text."""
+    """Return `still` as display data and metadata: PNG, its shown size, its text.
+
+    With `STRATA_PICTURES=0` the text alone, where it is all that anybody compares.
+    """
+    if os.environ.get(PICTURES) == "0":
+        return {"text/plain": still.text}, {}
     png = still.png()
     # A PNG's header holds its size in pixels: two big-endian integers from byte 16.
     width, height = struct.unpack(">II", png[16:24])
-    size = {"width": width // _SCALE, "height": height // _SCALE}
+    size = {"width": int(width / still.scale), "height": int(height / still.scale)}
     data = {"image/png": base64.b64encode(png).decode(), "text/plain": still.text}
     alt_text = str(still.spec.get("description", still.text))
     return data, {"image/png": {**size, "alt": alt_text}}
 
 
 def understudy(bundle: Bundle) -> dict[str, str]:
-    """Return HTML that shows the picture in `bundle` when the widget after it can't be.
+    """Return HTML that shows the picture in `bundle` when the widget before can't be.
 
     JupyterLab writes an error into the place of a widget whose kernel is gone, even
     where the same output has a picture. So the picture waits, unseen, in an output of

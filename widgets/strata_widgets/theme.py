@@ -5,12 +5,17 @@ apart for readers who miss one of the three cone types. What is *kept* has no hu
 own: it is drawn in the ink of the page, since every kept row already has a colour.
 """
 
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 import altair as alt
 
 Role = Literal["root", "accepted", "mismatch", "unreached", "bonus", "added"]
+Fate = Literal["accepted", "mismatch", "unreached"]
+AnyChart = TypeVar("AnyChart", alt.LayerChart, alt.FacetChart)
 Verdict = Literal["root", "accepted", "mismatch", "unreached", "uncounted"]
+
+FATES: Final[tuple[Fate, ...]] = ("accepted", "mismatch", "unreached")
+"""What becomes of a draft that took part, in the order of bars and legends."""
 
 PALETTE: Final[dict[Role, str]] = {
     "root": "#0653f8",
@@ -78,8 +83,8 @@ def colour_scale(*roles: Role) -> alt.Scale:
 
 
 def dressed(
-    chart: alt.LayerChart, *, title: str, subtitle: str = "", description: str
-) -> alt.LayerChart:
+    chart: AnyChart, *, title: str, subtitle: str = "", description: str
+) -> AnyChart:
     """Return `chart` with the theme, a title and the text that a screen reader says.
 
     Args:
@@ -97,5 +102,5 @@ def dressed(
         )
     lines = alt.TitleParams(title, subtitle=[subtitle] if subtitle else [])
     named = chart.properties(title=lines, description=description)
-    made: alt.LayerChart = named.configure(**CONFIG)
+    made: AnyChart = named.configure(**CONFIG)
     return made

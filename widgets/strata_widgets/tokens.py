@@ -11,6 +11,8 @@ Chip = dict[str, Any]
 
 _SIGNS: Final = {" ": "·", "\n": "↵", "\t": "⇥"}
 _IDS: Final = re.compile(r"\s*#\d+(\s+#\d+)*\s*")
+# Characters of a token that are shown; a longer one would fill a page, and a picture.
+_MOST: Final = 64
 # Not a character, but the sign that a token ends inside one.
 _BROKEN: Final = "\N{REPLACEMENT CHARACTER}"
 
@@ -40,8 +42,13 @@ def piece(model: Text, token: int) -> str:
 
 
 def chip(model: Text, token: int) -> Chip:
-    """Return a token for the page: its id and its visible text."""
-    return {"id": token, "text": visible(piece(model, token))}
+    """Return a token for the page: its id and its visible text.
+
+    A long one ends with its length in place of the rest.
+    """
+    text = piece(model, token)
+    rest = f"… ({len(text)} characters)" if len(text) > _MOST else ""
+    return {"id": token, "text": visible(text[:_MOST]) + rest}
 
 
 def chips(model: Text, tokens: Sequence[int]) -> list[Chip]:

@@ -5,8 +5,8 @@ alive. Here one library model a kernel carries Vega, all charts ask for that one
 change sends rows and not a chart.
 """
 
-import asyncio
-import time
+import copy
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +14,8 @@ import altair as alt
 import anywidget
 import traitlets
 
-from strata_widgets._base import StrataWidget
+from strata_widgets import pace
+from strata_widgets._base import StrataWidget, module
 
 _HERE = Path(__file__).parent
 _DATASET: Final = "live"
@@ -40,6 +41,20 @@ def _shared_library() -> _VegaLibrary:
     return _library
 
 
+class _Copied(traitlets.Dict):
+    """A dict that nobody changes in place: what is given and what is got are copies.
+
+    Otherwise a list changed in place and given again would equal what is there
+    already, since it is the same list, and the page would never hear of it.
+    """
+
+    def validate(self, obj: Any, value: Any) -> Any:
+        return copy.deepcopy(super().validate(obj, value))
+
+    def get(self, obj: Any, cls: Any = None) -> Any:
+        return copy.deepcopy(super().get(obj, cls))
+
+
 class LiveChart(StrataWidget):
     """A chart on the page that follows `show`, `replace` and `append`.
 
@@ -48,23 +63,27 @@ class LiveChart(StrataWidget):
         >>> chart.show(charts.acceptance_over_windows(engine.trace))  # later
     """
 
-    _esm = (_HERE / "live_chart.js").read_text(encoding="utf-8")
+    _esm = module(_HERE / "live_chart.js")
     _css = (_HERE / "live_chart.css").read_text(encoding="utf-8")
 
-    spec = traitlets.Dict().tag(sync=True)
+    spec = _Copied().tag(sync=True)
     """The chart as Vega-Lite, its data taken out and named `live`."""
 
     renderer = traitlets.Enum(["svg", "canvas"], "svg").tag(sync=True)
     """`svg` gives each mark a label that can be read; `canvas` suits 2,000 marks up."""
 
-    selection = traitlets.Dict().tag(sync=True)
+    selection = _Copied().tag(sync=True)
     """What a person picked, by the name of the chart's parameter."""
+
+    values = _Copied().tag(sync=True)
+    """Values of the chart's parameters, by name: what is selected, for one."""
+
+    HZ: Final = pace.HZ
 
     _lib = anywidget.WidgetTrait().tag(sync=True)
     _watch: traitlets.List[str] = traitlets.List().tag(sync=True)
-
-    HZ: Final = 30
-    """Messages a second at most; a server drops what comes faster than 1,000."""
+    # Rows that a page has before it can ask: while cells run, nobody would answer.
+    _first = traitlets.Dict().tag(sync=True)
 
     def __init__(
         self,
@@ -78,21 +97,22 @@ class LiveChart(StrataWidget):
         Args:
             chart: an Altair chart, or Vega-Lite as a dict, with one data set.
             limit: rows to keep, the newest; None keeps all.
-            **traits: `renderer`.
+            **traits: `renderer`, `values`.
 
         Raises:
             TypeError: `chart` is no chart.
             ValueError: the chart's rows are neither inside it nor named.
         """
         spec, rows = _taken_apart(chart)
-        self._limit = limit
+        self.limit = limit
         self._rows: list[dict[str, Any]] = rows
         self._pending: list[dict[str, Any]] = []
-        self._sequence, self._reset_sent, self._sent_at = 0, False, 0.0
-        self._timer: asyncio.TimerHandle | None = None
-        super().__init__(spec=spec, **traits)
-        self._lib = _shared_library()
-        self._watch = _selections(spec)
+        self._sequence, self._reset_sent = 0, False
+        self._pace = pace.Pace(self._send_rows)
+        self._clicks: list[Callable[[dict[str, Any]], None]] = []
+        # With the first message: a page under load may draw before a second one.
+        private = {"_lib": _shared_library(), "_watch": _selections(spec)}
+        super().__init__(spec=spec, _first=self._message("reset"), **private, **traits)
         self.on_msg(self._answer)
 
     def __repr__(self) -> str:
@@ -122,55 +142,74 @@ class LiveChart(StrataWidget):
         """Add `rows` at the end; with a limit the oldest go."""
         self._rows += rows
         self._pending += rows
-        if self._limit:
-            del self._rows[: -self._limit]
-            del self._pending[: -self._limit]
+        if self.limit:
+            del self._rows[: -self.limit]
+            del self._pending[: -self.limit]
         self._soon()
 
     def flush(self) -> None:
         """Send what is waiting; a plain thread calls this when it ends."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._pace.flush()
+
+    def begin(self) -> None:
+        """Give the rows of now to pages that are still to be opened; they need not ask.
+
+        A page that is open takes them like any others.
+        """
+        self._pending, self._reset_sent = [], True
+        self._sequence += 1
+        self._first = self._message("reset")
+
+    def _settle(self) -> None:
+        self.begin()
+
+    def on_click(self, heard: Callable[[dict[str, Any]], None]) -> None:
+        """Call `heard` with the row of a mark that a person clicks."""
+        self._clicks.append(heard)
+
+    def _soon(self) -> None:
+        self._pace.soon()
+
+    def _send_rows(self) -> None:
         if not self._reset_sent:
             self._reset_sent, self._pending = True, []
-            self._post("reset", self._rows)
+            self._post("reset")
         elif self._pending:
             rows, self._pending = self._pending, []
             self._post("append", rows)
-        self._sent_at = time.monotonic()
 
-    def _soon(self) -> None:
-        if time.monotonic() - self._sent_at >= 1 / self.HZ:
-            self.flush()
-        elif self._timer is None:
-            try:
-                loop = asyncio.get_running_loop()
-            except RuntimeError:
-                return  # a plain thread has no loop; its owner flushes
-            self._timer = loop.call_later(1 / self.HZ, self.flush)
-
-    def _post(self, operation: str, rows: list[dict[str, Any]]) -> None:
+    def _post(
+        self, operation: str, rows: Sequence[dict[str, Any]] | None = None
+    ) -> None:
         self._sequence += 1
-        self.send(
-            {
-                "kind": "rows",
-                "op": operation,
-                "rows": list(rows),
-                "limit": self._limit,
-                "seq": self._sequence,
-            }
-        )
+        self.send(self._message(operation, rows))
+
+    def _message(
+        self, operation: str, rows: Sequence[dict[str, Any]] | None = None
+    ) -> dict[str, Any]:
+        return {
+            "kind": "rows",
+            "op": operation,
+            "rows": list(self._rows if rows is None else rows),
+            "limit": self.limit,
+            "seq": self._sequence,
+        }
 
     def _answer(self, _: Any, message: dict[str, Any], __: Any) -> None:
         # A page that was reloaded has lost its rows and says hello.
         if message.get("kind") == "hello":
             self._pending = []
             self._reset_sent = True
-            self._post("reset", self._rows)
+            self._post("reset")
+        elif message.get("kind") == "click":
+            for heard in self._clicks:
+                heard(dict(message["row"]))
 
     def _picture(self) -> dict[str, Any]:
-        return {**self.spec, "data": {"values": self._rows}}
+        spec = {**self.spec, "data": {"values": self._rows}}
+        if "params" in spec:
+            spec["params"] = [_valued(p, self.values) for p in spec["params"]]
+        return spec
 
 
 def _taken_apart(
@@ -196,6 +235,11 @@ def _taken_apart(
     # Without these two, axis labels that grow with the data are cut off.
     spec.setdefault("autosize", {"type": "pad", "resize": True})
     return spec, list(rows)
+
+
+def _valued(param: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    name = param["name"]
+    return {**param, "value": values[name]} if name in values else param
 
 
 def _selections(spec: dict[str, Any]) -> list[str]:

@@ -1,6 +1,6 @@
 """An engine and its window as plain data for the page: pure functions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from strata_nb import Window
 from strata_nb.backend import Text
-from strata_nb.trace import LayerRecord, WindowRecord
+from strata_nb.trace import LayerRecord, Trace, WindowRecord
 from strata_widgets import theme, tokens
 from strata_widgets.charts import verdicts
 
@@ -22,28 +22,49 @@ MOST_CHIPS: Final = 400
 _TAIL: Final = 100
 
 
-def committed_tokens(trace: Iterable[WindowRecord], position: int) -> list[int | None]:
-    """Return the token of each cell below `position`; None where no record tells."""
-    cells: list[int | None] = [None] * position
-    for record in trace:
-        for offset, token in enumerate(record.inputs[: record.keep]):
-            if record.position + offset < position:
-                cells[record.position + offset] = token
-    return cells
+class Cells:
+    """The token of each committed cell; each window of a trace is read once."""
+
+    def __init__(self) -> None:
+        self._tokens: list[int | None] = []
+        self._seen = 0
+        self._last: WindowRecord | None = None
+
+    def below(self, position: int, trace: Trace) -> list[int | None]:
+        """The tokens below cell `position`; None where no record of `trace` tells."""
+        seen = self._seen
+        # Going back takes windows away; what stays in place was read already.
+        if len(trace) < seen or (seen and trace[seen - 1] is not self._last):
+            self._tokens, self._seen = [], 0
+        for index in range(self._seen, len(trace)):
+            self._take(trace[index])
+        self._seen = len(trace)
+        self._last = trace[self._seen - 1] if self._seen else None
+        known = self._tokens[:position]
+        return known + [None] * (position - len(known))
+
+    def _take(self, record: WindowRecord) -> None:
+        end = record.position + record.keep
+        self._tokens += [None] * (end - len(self._tokens))
+        self._tokens[record.position : end] = record.inputs[: record.keep]
 
 
 def text_chips(
     model: Text, cells: Sequence[int | None]
 ) -> tuple[list[tokens.Chip], int]:
     """Return the newest cells as chips, and how many earlier ones are left out."""
-    shown = list(cells[-MOST_CHIPS:])
-    # From the last unknown cell on: a text with holes would read as another text.
-    for index in range(len(shown) - 1, -1, -1):
-        if shown[index] is None:
-            shown = shown[index + 1 :]
-            break
-    known = [token for token in shown if token is not None]
+    known = known_end(cells[-MOST_CHIPS:])
     return tokens.chips(model, known), len(cells) - len(known)
+
+
+def known_end(cells: Sequence[int | None]) -> list[int]:
+    """Return the cells behind the last unknown one.
+
+    A text with holes would read as another text.
+    """
+    backwards = cells[::-1]
+    end = backwards.index(None) if None in backwards else len(cells)
+    return [token for token in backwards[:end] if token is not None][::-1]
 
 
 def top_choices(model: Text, logits: npt.NDArray[Any]) -> list[list[Row]]:

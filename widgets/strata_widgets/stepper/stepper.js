@@ -6,15 +6,6 @@ const ROLES = ["root", "accepted", "mismatch", "unreached"];
 const COLUMNS = ["row", "input", "prediction", "verdict", "kept", "likeliest next"];
 const MOST_ROWS = 8;
 const NO_DRAFT = { draft: "", count: "", chips: [], more: "", error: "", why: "" };
-const GONE = "the kernel is gone; run this cell again";
-let made = 0;
-
-function make(tag, className = "", text = "") {
-  const node = document.createElement(tag);
-  node.className = className;
-  node.textContent = text;
-  return node;
-}
 
 function chip(token, className = "") {
   const node = make("span", "strata-chip " + className, token.text);
@@ -30,10 +21,10 @@ function chipWithId(token, className) {
 }
 
 function build() {
-  const id = "strata-hand-" + ++made;
-  const root = make("div", "strata strata-hand");
+  const id = OWN + "-stepper";
+  const root = make("div", "strata strata-stepper");
   root.setAttribute("role", "group");
-  root.setAttribute("aria-label", "Drafts typed by hand");
+  root.setAttribute("aria-label", "Stepper");
   const ui = { root };
 
   ui.text = make("div", "strata-text");
@@ -54,9 +45,10 @@ function build() {
   ui.preview.setAttribute("aria-live", "polite");
 
   const fill = make("div", "strata-line");
+  ui.take = make("button", "strata-button strata-take");
   ui.own = make("button", "strata-button", "Fill in the model's own");
   ui.wrong = make("button", "strata-button", "Fill in one wrong");
-  fill.append(ui.own, ui.wrong);
+  fill.append(ui.take, ui.own, ui.wrong);
 
   const verbs = make("div", "strata-line");
   for (const verb of VERBS) {
@@ -84,16 +76,27 @@ function build() {
   last.append(ui.commit, ui.abort);
   verbs.append(first, keep, last);
 
+  const back = make("div", "strata-line"), to = make("label", "strata-label", "Back to cell");
+  to.htmlFor = id + "-place";
+  ui.place = make("select", "strata-places");
+  ui.place.id = to.htmlFor;
+  ui.back = make("button", "strata-button", "Go back");
+  // Why there is no going back now, beside it.
+  ui.noBack = make("span", "strata-note");
+  ui.noBack.id = id + "-no-back";
+  ui.back.setAttribute("aria-describedby", ui.noBack.id);
+  back.append(to, ui.place, ui.back, ui.noBack);
+
   ui.message = make("div", "strata-message");
   ui.message.setAttribute("aria-live", "polite");
   ui.status = make("div", "strata-status");
   ui.status.setAttribute("role", "status");
   ui.table = make("div", "strata-scroll");
   ui.charts = make("div", "strata-charts");
-  for (const b of [ui.own, ui.wrong, ...VERBS.map((v) => ui[v])]) b.type = "button";
+  for (const b of [ui.take, ui.own, ui.wrong, ui.back, ...VERBS.map((v) => ui[v])]) b.type = "button";
   const top = make("div", "strata-form");
   top.append(label, ui.draft);
-  root.append(ui.text, top, ui.preview, fill, verbs, ui.message, ui.status, ui.table, ui.charts);
+  root.append(ui.text, top, ui.preview, fill, verbs, back, ui.message, ui.status, ui.table, ui.charts);
   return ui;
 }
 
@@ -128,6 +131,18 @@ function showEnd(node) {
   });
   seen.observe(node);
   return seen;
+}
+
+// Drawn anew only with other places, so that a choice stays; the newest is the first.
+function drawPlaces(select, places) {
+  const known = JSON.stringify(places);
+  if (select.dataset.places === known) return;
+  select.dataset.places = known;
+  select.replaceChildren(...places.map(({ position, label }) => {
+    const option = make("option", "", label);
+    option.value = position;
+    return option;
+  }));
 }
 
 // Always as high as a window of the most rows, so that nothing below it ever moves.
@@ -188,31 +203,21 @@ function drawPreview(node, preview) {
 
 function render({ model, el, signal, host }) {
   const ui = build();
-  let round = null, waiting = 0, asked = 0, committing = false, slow, typing, sliding;
+  let round = null, waiting = 0, slow, typing, sliding;
   let typed = NO_DRAFT;
   el.append(ui.root);
 
-  const page = Math.random().toString(36).slice(2);
-  // After a restart nobody listens, and sending fails.
-  function tell(kind, values = {}) {
-    try {
-      model.send({ kind, ask: `${page} ${++asked}`, ...values });
-      return true;
-    } catch {
-      clearInterval(slow);
-      ui.status.textContent = GONE;
-      ui.status.classList.add("strata-error");
-      for (const control of ui.root.querySelectorAll("button, input")) control.disabled = true;
-      return false;
-    }
+  const python = asking(model, ui.root, ui.status);
+  function tell(kind, values) {
+    const heard = python.ask(kind, values);
+    if (!heard) clearInterval(slow);
+    return heard;
   }
-  const answeredUpTo = (ask) => (ask.startsWith(page) ? Number(ask.split(" ")[1]) : 0);
 
   // A click carries the values it was made with. Until the answer, further clicks do nothing.
   function click(kind, values) {
     if (waiting || !tell(kind, values)) return;
-    waiting = asked;
-    committing = kind === "commit";
+    waiting = python.asked;
     ui.root.classList.add("strata-waiting");
     slow = setInterval(() => {
       ui.status.textContent = "waiting for the kernel";
@@ -235,18 +240,22 @@ function render({ model, el, signal, host }) {
 
   function update() {
     const view = model.get("_view");
-    if (waiting && answeredUpTo(view.answered) >= waiting) {
+    if (waiting && python.answered(view.answered) >= waiting) {
       waiting = 0;
       clearInterval(slow);
       ui.root.classList.remove("strata-waiting");
-      if (committing && view.phase === "committed") emptied();
-      committing = false;
     }
     const held = ui.root.contains(document.activeElement) ? document.activeElement : null;
     for (const verb of VERBS) ui[verb].disabled = !view.can[verb];
     limitRun(view);
     for (const button of [ui.own, ui.wrong]) button.disabled = !view.can.suggest;
     for (const control of [ui.keep, ui.force]) control.disabled = !view.can.commit;
+    ui.take.hidden = view.drafter === "";
+    ui.take.textContent = `Take from ${view.drafter}`;
+    ui.take.disabled = !view.can.take;
+    drawPlaces(ui.place, view.places);
+    for (const control of [ui.place, ui.back]) control.disabled = !view.can.back;
+    ui.noBack.textContent = view.no_back;
     if (view.round !== round) {
       // The slider is a person's from here until the next Finish.
       round = view.round;
@@ -287,16 +296,14 @@ function render({ model, el, signal, host }) {
 
   function preview() {
     const shown = model.get("_preview");
-    if (shown.fill && shown.ask.startsWith(page)) ui.draft.value = shown.draft;
-    if (shown.draft === ui.draft.value) show(shown);
+    if (shown.fill) fillIn(shown);
+    else if (shown.draft === ui.draft.value) show(shown);
   }
 
-  // What was committed is no draft any more.
-  function emptied() {
+  function fillIn(shown) {
     clearTimeout(typing);
-    ui.draft.value = "";
-    typed = NO_DRAFT;
-    drawPreview(ui.preview, typed);
+    ui.draft.value = shown.draft;
+    show(shown);
   }
 
   const run = () => click("run", { draft: ui.draft.value });
@@ -307,6 +314,8 @@ function render({ model, el, signal, host }) {
   ui.abort.addEventListener("click", () => click("abort"));
   ui.own.addEventListener("click", () => click("suggest", { wrong: false }));
   ui.wrong.addEventListener("click", () => click("suggest", { wrong: true }));
+  ui.take.addEventListener("click", () => click("take"));
+  ui.back.addEventListener("click", () => click("back", { position: Number(ui.place.value) }));
   ui.keep.addEventListener("input", moved);
   ui.force.addEventListener("change", moved);
   ui.draft.addEventListener("input", () => {
@@ -320,11 +329,7 @@ function render({ model, el, signal, host }) {
     event.stopPropagation();
     if (!ui.run.disabled) run();
   });
-  // Keys pressed in here are not the notebook's: "b" must not insert a cell.
-  ui.root.addEventListener("keydown", (event) => {
-    const global = event.ctrlKey || event.metaKey || event.altKey || event.key === "Escape";
-    if (!global) event.stopPropagation();
-  });
+  ui.root.addEventListener("keydown", guard);
 
   const scrolling = showEnd(ui.text);
   model.on("change:_view", update);
@@ -332,11 +337,13 @@ function render({ model, el, signal, host }) {
   signal.addEventListener("abort", () => {
     model.off("change:_view", update);
     model.off("change:_preview", preview);
+    clearInterval(slow);
     scrolling.disconnect();
     ui.root.remove();
   });
   update();
-  drawPreview(ui.preview, typed);
+  // A page that is opened later begins with the draft that the others have.
+  fillIn({ ...NO_DRAFT, ...model.get("_preview") });
   for (const name of ["_windows", "_positions", "_union"]) {
     const place = make("div", "strata-place " + name.replace("_", "strata-"));
     ui.charts.append(place);

@@ -3,9 +3,9 @@
 from typing import Any
 
 from strata_nb.backend import Text
+from strata_nb.trace.text import counted
 from strata_widgets import tokens
 from strata_widgets.charts import MOST_DRAFTS
-from strata_widgets.hand_drafts.words import counted
 
 
 def typed(model: Text, draft: str, *, vocabulary: int) -> dict[str, Any]:

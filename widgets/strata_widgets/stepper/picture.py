@@ -6,7 +6,7 @@ from typing import Any, Final
 import altair as alt
 
 from strata_widgets import theme
-from strata_widgets.hand_drafts import view
+from strata_widgets.stepper import view
 
 _WIDTH: Final = 700
 _LINE: Final = 22
@@ -90,7 +90,7 @@ def _table(rows: Sequence[view.Row], heading: str, text: str) -> alt.LayerChart:
     beside = alt.datum(_COLUMNS["verdict"] - 10)
     return alt.LayerChart(
         layer=[
-            words.encode(x=x, y=y, text="text:N"),
+            words.encode(x=x, y=y, text=alt.Text("text:N")),
             squares.encode(x=beside, y=y, color=colour),
         ],
         title=title,
