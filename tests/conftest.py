@@ -1,11 +1,18 @@
 """Models that many tests share; each is written and loaded once."""
 
+import signal
 from pathlib import Path
 
 import pytest
 
 import strata_nb
+from heads import write_with_head
 from tiny import random_config, small_config, tiny_config, write_checkpoint
+
+# A shell lets what it starts in the background ignore interrupts; tests of interrupts
+# want them whoever started the tests.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
@@ -40,10 +47,10 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> strata_nb.Model:
 
 @pytest.fixture(scope="session")
 def wide(tmp_path_factory: pytest.TempPathFactory) -> strata_nb.Model:
-    """TINY with heads of 64, so that K and V can be kept in 8 bits."""
+    """TINY with a draft head, and heads of 64: K and V can be kept in 8 bits."""
     folder = tmp_path_factory.mktemp("wide")
     config = tiny_config(head_dim=64, indexer_head_dim=32)
-    return strata_nb.load(write_checkpoint(folder, config, seed=4))
+    return strata_nb.load(write_with_head(folder, config, seed=4))
 
 
 @pytest.fixture(scope="session")

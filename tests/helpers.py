@@ -1,7 +1,10 @@
 """What several test files need and nobody else."""
 
+import contextlib
+import resource
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import mlx.core as mx
 import numpy as np
@@ -79,3 +82,19 @@ def after(model: strata_nb.Model, ids: Sequence[int], **options: object) -> Engi
     engine = model.engine(**options)  # type: ignore[arg-type]
     engine.prefill(ids)
     return engine
+
+
+@contextlib.contextmanager
+def tiny_disk() -> Iterator[None]:
+    """Let no file of this process grow beyond 1000 bytes.
+
+    Around one call, no longer: pytest's own output may be such a file.
+    """
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)

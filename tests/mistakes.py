@@ -50,16 +50,13 @@ _ATTENTION = (
     ),
     Mistake(
         "index keys normed before pooling",
-        f"{MODEL}.qsa",
+        "strata_kernels.index_blocks.reference",
         (
             (
-                "self.key_norm(pooled)[:, None]",
-                "pooled[:, None]",
+                "pooled = raw.astype(mx.float32)",
+                "pooled = norm(raw).astype(mx.float32)",
             ),
-            (
-                "pooled = grouped.astype(mx.float32)",
-                "pooled = self.key_norm(grouped)",
-            ),
+            ("rotate(norm(pooled)[:, None], at)", "rotate(pooled[:, None], at)"),
         ),
     ),
     Mistake(

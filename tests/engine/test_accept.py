@@ -2,7 +2,7 @@
 
 import pytest
 
-from strata_nb.accept import Accepted, accept_greedy
+from strata_nb.accept import Accepted, accept
 
 A, B, C, D, E, F, EOS, X = range(8)
 
@@ -30,15 +30,15 @@ A, B, C, D, E, F, EOS, X = range(8)
 def test_greedy(
     inputs: list[int], predictions: list[int], left: int | None, want: Accepted
 ) -> None:
-    got = accept_greedy(inputs, predictions, stop_ids={EOS}, tokens_left=left)
+    got = accept(inputs, predictions, stop_ids={EOS}, tokens_left=left)
     assert got == want
 
 
 def test_a_second_stop_id_stops_too() -> None:
-    got = accept_greedy([A, B], [X, C], stop_ids=(EOS, X))
+    got = accept([A, B], [X, C], stop_ids=(EOS, X))
     assert got == Accepted(0, 0, "stop")
 
 
 def test_no_tokens_left_is_an_error() -> None:
     with pytest.raises(ValueError, match="`tokens_left` is 0, wanted 1 or more"):
-        accept_greedy([A], [B], tokens_left=0)
+        accept([A], [B], tokens_left=0)

@@ -39,7 +39,7 @@ def test_the_cpu_and_the_bundled_model_run_here(here: doctor.Report) -> None:
     states = {trial.what: trial.state for trial in here.trials}
     assert states["CPU"] == "ran here"
     assert states["bundled model"] == "ran here"
-    assert set(states) == {"CPU", "CUDA", "Metal", "bundled model"}
+    assert set(states) == {"CPU", "CUDA", "Metal", "bundled model", "draft head"}
     assert here.device["default"].startswith("Device(")
     assert here.packages["mlx"] is not None
     assert not doctor.needed(here), here.findings
@@ -128,7 +128,7 @@ def test_an_exception_of_mlx_is_reported(
     device, tried = trials.try_in_a_child()
     assert device == {}
     assert tried[0] == Trial("CPU", "failed", "ImportError: libmlx.so: cannot open")
-    assert len(tried) == 4
+    assert len(tried) == 5
     (one,) = findings._failures(tried)
     assert one.what.startswith("CPU, CUDA, Metal")
     assert one.what.endswith("failed: ImportError: libmlx.so: cannot open")

@@ -1,20 +1,18 @@
 """A file is replaced whole or not at all."""
 
-import contextlib
 import errno
 import os
-import resource
 import signal
 import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from helpers import tiny_disk
 from strata_nb import files
 from strata_nb.files import replacing, write_bytes, write_text
 
@@ -25,22 +23,6 @@ def old(tmp_path: Path) -> Path:
     path = tmp_path / "kept.bin"
     path.write_bytes(b"old")
     return path
-
-
-@contextlib.contextmanager
-def tiny_disk() -> Iterator[None]:
-    """Let no file of this process grow beyond 1000 bytes.
-
-    Around one call, no longer: pytest's own output may be such a file.
-    """
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, handler)
 
 
 def only(path: Path) -> bool:

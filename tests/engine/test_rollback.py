@@ -5,8 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from helpers import advance, after, assert_same, greedy, prompt, serial
 from strata_nb import Model, diff, load
@@ -141,40 +139,6 @@ def test_the_next_20_tokens_are_those_of_serial_decoding(
         wrong = [(t + 5) % 256 for t in want[keep - 1 : width - 1]]
         advance(engine, [*kept, *wrong], keep=keep)
         assert greedy(engine, want[keep - 1], 20 - keep) == want[keep:]
-
-
-@settings(
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-    derandomize=True,
-)
-@given(data=st.data())
-def test_any_mix_of_verbs_ends_where_plain_decoding_ends(
-    small: Model, data: st.DataObject
-) -> None:
-    """The engine's law, for any run, draft, rejection, abort and fork."""
-    mode = data.draw(st.sampled_from(MODES))
-    token = st.integers(0, small.config.vocab_size - 1)
-    engine, ids = small.engine(**mode), []  # type: ignore[arg-type]
-    for _ in range(data.draw(st.integers(1, 8))):
-        rows = data.draw(st.lists(token, min_size=1, max_size=8))
-        act = data.draw(
-            st.sampled_from(["commit", "commit", "abort", "fork", "prompt"])
-        )
-        if act == "prompt":
-            engine.prefill(rows)
-            ids += rows
-        elif act == "fork":
-            engine = engine.fork()
-        elif act == "abort":
-            engine.abort(engine.run(rows))
-        else:
-            keep = data.draw(st.integers(1, len(rows)))
-            advance(engine, rows, keep=keep)
-            ids += rows[:keep]
-    assert engine.position == len(ids)
-    assert_same(engine, serial(small.engine(), ids), why=str(ids))
 
 
 def odd_borders() -> list[dict[str, object]]:

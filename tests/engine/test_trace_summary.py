@@ -15,7 +15,29 @@ from strata_nb.trace import (
     tokens_per_window,
 )
 from strata_nb.trace.columns import WINDOW_COLUMNS
+from strata_nb.trace.text import summary
 from trace_samples import IDS, measured_window, plain, prompt_window, window
+
+
+def test_drafts_are_counted_by_drafter_where_there_are_two() -> None:
+    def said(*drafters: str) -> list[str]:
+        lines = [*summary(Trace([window(drafter=who) for who in drafters]))]
+        return [line for line in lines if line.lstrip().startswith("draft")]
+
+    both = ["  draft 1           {0} of {0}, 100.0 %", "  draft 2           0 of {0}, "]
+    assert said("mtp", "mtp") == [
+        "drafts accepted     2 of 4, 50.0 %",
+        both[0].format(2),
+        both[1].format(2) + "0.0 %",
+    ]
+    assert said("mtp", "lookup", "mtp")[3:] == [
+        "drafts of lookup",
+        both[0].format(1),
+        both[1].format(1) + "0.0 %",
+        "drafts of mtp",
+        both[0].format(2),
+        both[1].format(2) + "0.0 %",
+    ]
 
 
 def test_equal_decisions_compare_equal_whatever_the_clock_said() -> None:
