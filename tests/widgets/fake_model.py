@@ -73,6 +73,7 @@ class FakeBackend:
             num_experts_per_tok=CHOSEN,
             num_hidden_layers=LAYERS,
             stop_ids=(0,),
+            seed=0,
         )
     )
 

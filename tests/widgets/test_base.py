@@ -3,6 +3,8 @@ import builtins
 import importlib.util
 import io
 import struct
+import subprocess
+import sys
 from typing import Any
 
 import altair as alt
@@ -11,7 +13,7 @@ import traitlets
 
 from strata_widgets import Still, StrataWidget
 from strata_widgets._base import STILLS
-from strata_widgets.still import VIEW, shrunk
+from strata_widgets.still import PICTURES, VIEW, shrunk
 
 
 class Dial(StrataWidget):
@@ -49,14 +51,29 @@ def shown(dial: Dial, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return published
 
 
-def test_a_live_display_has_its_understudy_before_it(
+def test_a_live_display_has_its_understudy_behind_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv(STILLS, raising=False)
-    still, live = shown(Dial(), monkeypatch)
-    assert set(live) == {"text/plain", "image/png", VIEW}
-    assert live["image/png"] in still["text/html"]
+    live, still = shown(Dial(), monkeypatch)
+    # At once: the picture takes longer than all the rest.
+    assert set(live) == {"text/plain", VIEW}
+    assert "data:image/png;base64," in still["text/html"]
     assert "display: none" in still["text/html"]
+
+
+def test_a_widget_is_shown_before_its_picture_is_drawn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv(STILLS, raising=False)
+    monkeypatch.setattr(Still, "png", lambda _: 1 / 0)
+    published: list[dict[str, Any]] = []
+    monkeypatch.setattr(
+        "IPython.display.display", lambda data, **_: published.append(data)
+    )
+    with pytest.raises(ZeroDivisionError):
+        Dial()._ipython_display_()
+    assert [VIEW in data for data in published] == [True]
 
 
 def test_a_display_for_a_page_without_kernel_is_one_output(
@@ -65,6 +82,16 @@ def test_a_display_for_a_page_without_kernel_is_one_output(
     monkeypatch.setenv(STILLS, "1")
     (live,) = shown(Dial(), monkeypatch)
     assert "image/png" in live
+
+
+def test_where_nobody_wants_pictures_none_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv(STILLS, raising=False)
+    monkeypatch.setenv(PICTURES, "0")
+    (live,) = shown(Dial(), monkeypatch)
+    assert set(live) == {"text/plain", VIEW}
+    assert Dial().snapshot()._repr_mimebundle_() == ({"text/plain": "Dial(3)"}, {})
 
 
 @pytest.mark.parametrize("missing", ["vl_convert", "PIL"])
@@ -77,6 +104,17 @@ def test_without_the_lab_extra_a_display_is_a_view_and_text(
     )
     (live,) = shown(Dial(), monkeypatch)
     assert set(live) == {"text/plain", VIEW}
+
+
+def test_a_grammar_that_no_chart_needs_is_not_built() -> None:
+    if importlib.util.find_spec("rfc3987_syntax") is None:
+        pytest.skip("jsonschema finds no checker of international web addresses")
+    code = (
+        "import sys, strata_widgets, altair; print('lark' in sys.modules); "
+        "import rfc3987_syntax"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ran.stdout, ran.stderr) == ("False\n", "")
 
 
 def test_a_picture_keeps_its_colours_when_it_is_made_small() -> None:

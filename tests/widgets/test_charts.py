@@ -5,6 +5,7 @@ import altair as alt
 import numpy as np
 import pytest
 
+from strata_nb.theory import uniform_union
 from strata_nb.trace import LayerDecisions, WindowRecord, window_record
 from strata_widgets import charts, theme
 
@@ -84,11 +85,6 @@ def test_verdicts(
     assert got == roles
 
 
-def test_the_uniform_union_is_the_formula_s() -> None:
-    assert charts.uniform_union(512, 10, 1) == pytest.approx(10)
-    assert charts.uniform_union(512, 10, 4) == pytest.approx(38.8, abs=0.05)
-
-
 def test_each_window_is_counted_by_verdict() -> None:
     rows = rows_of(charts.acceptance_over_windows([PROMPT, record(4, 1), record(3, 2)]))
     seen = {(r["window"], r["verdict"]): r["drafts"] for r in rows}
@@ -120,8 +116,16 @@ def test_the_union_of_a_window_by_layer() -> None:
         (2, "added by drafts"): 1,
     }
     assert {r["label"] for r in rows} == {"window 2, T = 3"}
-    expected = charts.uniform_union(128, 2, 3)
+    expected = uniform_union(128, 2, 3)
     assert {r["uniform"] for r in rows} == {round(expected, 2)}
+
+
+def test_numbers_of_many_layers_keep_apart() -> None:
+    large = SIZES | {"depth": 24}
+    bars = charts.expert_union([], **large).to_dict()["layer"][0]
+    axis = bars["encoding"]["x"]["axis"]
+    assert axis["labelOverlap"]
+    assert axis["labelSeparation"] >= 4
 
 
 def test_an_older_window_s_union_by_its_index() -> None:

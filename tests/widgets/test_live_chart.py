@@ -76,6 +76,33 @@ def test_a_reloaded_page_gets_all_rows(sent: list[dict[str, Any]]) -> None:
     assert (sent[-1]["op"], len(sent[-1]["rows"])) == ("reset", 2)
 
 
+def test_a_page_has_rows_before_it_asks(sent: list[dict[str, Any]]) -> None:
+    """While cells run, nobody would answer."""
+    live = LiveChart(chart(1, 2), limit=3)
+    assert (live._first["op"], live._first["seq"]) == ("reset", 0)
+    assert live._first["rows"] == [{"v": 1}, {"v": 2}]
+    live.append({"v": 3})
+    live.append({"v": 4})
+    live.begin()
+    assert live._first["rows"] == live.rows == [{"v": 2}, {"v": 3}, {"v": 4}]
+    assert live._first["seq"] > sent[-1]["seq"]
+    # All rows are in it: what waited is not sent a second time.
+    live.append({"v": 5})
+    live.flush()
+    assert (sent[-1]["op"], sent[-1]["rows"]) == ("append", [{"v": 5}])
+    assert sent[-1]["seq"] > live._first["seq"]
+
+
+def test_a_display_begins_with_the_rows_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STRATA_PICTURES", "0")
+    monkeypatch.setattr("IPython.display.display", lambda *_, **__: None)
+    live = LiveChart(chart(1))
+    live.append({"v": 2})
+    assert len(live._first["rows"]) == 1
+    live._ipython_display_()
+    assert live._first["rows"] == [{"v": 1}, {"v": 2}]
+
+
 def test_all_charts_share_one_library() -> None:
     one, other = LiveChart(chart()), LiveChart(chart())
     assert one._lib is other._lib
