@@ -1,5 +1,6 @@
 """JupyterLab in a real browser, shut off from every network but loopback."""
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -64,24 +65,25 @@ SHUT_DOWN = "() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip by name where no browser is found."""
-    if _chromium() is None:
+    if chromium() is None:
         reason = f"none of {', '.join(BROWSERS)} is on the path"
         for item in items:
             if item.get_closest_marker("browser"):
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
-def _chromium() -> str | None:
+def chromium() -> str | None:
     return next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 @dataclass
 class Lab:
-    """A running JupyterLab: where it is, and the folder it serves."""
+    """A running JupyterLab or Notebook: where it is, and the folder it serves."""
 
     url: str
     token: str
     folder: Path
+    page: str = "doc/tree"
 
 
 @dataclass
@@ -111,27 +113,34 @@ class Opened:
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Start JupyterLab with settings of its own, serving copies of the notebooks."""
     home = tmp_path_factory.mktemp("lab")
-    served = home / "notebooks"
-    shutil.copytree(REPOSITORY / "notebooks", served)
+    ask_nobody(home / "settings")
+    with served(home, "jupyterlab", "LabApp") as started:
+        yield started
+
+
+@contextlib.contextmanager
+def served(home: Path, module: str, app: str) -> Iterator[Lab]:
+    """Serve copies of the notebooks by `module`, whose settings are those of `app`."""
+    folder = home / "notebooks"
+    shutil.copytree(REPOSITORY / "notebooks", folder)
     environment = dict(os.environ, JUPYTER_TOKEN=secrets.token_hex(16))
-    for name, folder in FOLDERS.items():
-        (home / folder).mkdir()
-        environment[name] = str(home / folder)
-    _ask_nobody(home / "settings")
+    for name, place in FOLDERS.items():
+        (home / place).mkdir(exist_ok=True)
+        environment[name] = str(home / place)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [
-        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root",
+        sys.executable, "-m", module, "--no-browser", "--allow-root",
         "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}",
-        "--ServerApp.port_retries=0", f"--ServerApp.root_dir={served}",
-        "--LabApp.expose_app_in_browser=True",
+        "--ServerApp.port_retries=0", f"--ServerApp.root_dir={folder}",
+        f"--{app}.expose_app_in_browser=True",
     ]  # fmt: skip
     with (home / "log").open("wb") as log:
         process = subprocess.Popen(
             command, env=environment, stdout=log, stderr=subprocess.STDOUT
         )
-    started = Lab(f"http://127.0.0.1:{port}", environment["JUPYTER_TOKEN"], served)
+    started = Lab(f"http://127.0.0.1:{port}", environment["JUPYTER_TOKEN"], folder)
     try:
         _wait(f"{started.url}/api/status?token={started.token}", process, home / "log")
         yield started
@@ -140,7 +149,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         process.wait(15)
 
 
-def _ask_nobody(settings: Path) -> None:
+def ask_nobody(settings: Path) -> None:
     file = settings / "@jupyterlab/apputils-extension/notification.jupyterlab-settings"
     file.parent.mkdir(parents=True)
     file.write_text('{"fetchNews": "false", "checkForUpdates": false}')
@@ -159,12 +168,12 @@ def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
     pytest.fail(f"JupyterLab did not start:\n{log.read_text()[-2000:]}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Open the browser once."""
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(
-            executable_path=_chromium(), args=list(ARGUMENTS)
+            executable_path=chromium(), args=list(ARGUMENTS)
         )
         yield opened
         opened.close()
@@ -182,6 +191,13 @@ def open_notebook(
     Wrong is a request to anywhere but loopback, an error on the console or the page,
     and an error output.
     """
+    with opening(lab, browser) as open_it:
+        yield open_it
+
+
+@contextlib.contextmanager
+def opening(lab: Lab, browser: Browser) -> Iterator[OpenNotebook]:
+    """What `open_notebook` gives, for any server."""
     opened: list[Opened] = []
 
     def open_it(
@@ -197,7 +213,7 @@ def open_notebook(
         notebook = Opened(context.new_page())
         opened.append(notebook)
         _watch(notebook, lab)
-        address = f"{lab.url}/doc/tree/{name}?token={lab.token}&reset"
+        address = f"{lab.url}/{lab.page}/{name}?token={lab.token}&reset"
         notebook.page.goto(address)
         notebook.page.wait_for_function(IDLE, timeout=60_000)
         if run:

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from browser.conftest import OpenNotebook
-from browser.test_hand_drafts import bars, button, chart, draft, labels, phase, status
+from browser.test_stepper import bars, button, chart, draft, labels, phase, status
 
 pytestmark = pytest.mark.browser
 
@@ -44,7 +44,8 @@ def test_a_window_by_hand_on_the_real_engine(open_notebook: OpenNotebook) -> Non
     expect(bars(windows)).not_to_have_count(0)
 
     button(page, "Fill in one wrong").click()
-    expect(draft(page)).not_to_have_value("def paint(")
+    # Commit has emptied the field.
+    expect(draft(page)).not_to_have_value("")
     button(page, "Run").click()
     phase(page, "run")
     button(page, "Finish").click()
@@ -57,7 +58,7 @@ def test_a_window_by_hand_on_the_real_engine(open_notebook: OpenNotebook) -> Non
     phase(page, "committed")
     expect(bars(windows)).not_to_have_count(len(before))
     assert labels(union) != opened
-    code = "print(len([r for r in hands.engine.trace if not r.headless]))"
+    code = "print(len([r for r in stepper.engine.trace if not r.headless]))"
     assert notebook.in_kernel(code) == "2"
 
     light = ink(page)
@@ -75,7 +76,7 @@ def test_without_a_kernel_the_still_picture_is_there(
     expect(pictures).not_to_have_count(0)
     for picture in pictures.all():
         assert picture.evaluate("(image) => image.complete && image.naturalWidth > 0")
-    assert page.locator(".strata-hand").count() == 0
+    assert page.locator(".strata-stepper").count() == 0
     expect(page.locator(".jp-OutputArea-output[data-mime-type*=stderr]")).to_have_count(
         0
     )

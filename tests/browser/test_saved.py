@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from browser.conftest import SHUT_DOWN, Lab, OpenNotebook
-from browser.test_hand_drafts import FAKE, phase
+from browser.test_stepper import FAKE, phase
 
 pytestmark = pytest.mark.browser
 
@@ -28,7 +28,7 @@ def test_the_picture_takes_the_place_of_a_widget_without_kernel(
     failed = again.page.get_by_text("Error displaying widget")
     expect(failed).to_have_count(1)
     expect(failed).to_be_hidden()
-    expect(again.page.locator(".strata-hand")).to_have_count(0)
+    expect(again.page.locator(".strata-stepper")).to_have_count(0)
     assert (lab.folder / "saved.ipynb").stat().st_size < LARGEST
     for opened in (notebook, again):
         opened.wrong[:] = [line for line in opened.wrong if NO_MODEL not in line]

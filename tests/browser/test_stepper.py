@@ -1,23 +1,28 @@
-"""`HandDrafts` on a page: typed drafts, clicks, keys, charts, hostile text."""
+"""`Stepper` on a page: typed drafts, clicks, keys, charts, hostile text."""
 
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from browser.conftest import OpenNotebook
+from browser.conftest import Opened, OpenNotebook
 
 pytestmark = pytest.mark.browser
 
 FAKE = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).resolve().parents[1])!r})
-from strata_widgets import HandDrafts
+from strata_widgets import Stepper
 from widgets.fake_model import HOSTILE, FakeModel
 
-hands = HandDrafts(FakeModel().engine(), prompt="def f(x")
-hands
+stepper = Stepper(FakeModel().engine(), prompt="def f(x")
+stepper
 """
+
+DRAFTER = FAKE.replace('"def f(x"', '"def f(x", drafter=Perfect(SCRIPT)').replace(
+    "import HOSTILE, FakeModel",
+    "import HOSTILE, SCRIPT, FakeModel\nfrom strata_nb.draft import Perfect",
+)
 
 COMMAND_MODE = "() => window.jupyterapp.commands.execute('notebook:enter-command-mode')"
 
@@ -42,6 +47,8 @@ def phase(page: Page, name: str) -> None:
 
 
 def button(page: Page, name: str) -> Locator:
+    # Until Python's answer a click does nothing.
+    expect(page.locator(".strata-waiting")).to_have_count(0, timeout=20_000)
     return page.get_by_role("button", name=name, exact=True).first
 
 
@@ -102,7 +109,7 @@ def test_type_run_finish_keep_commit(open_notebook: OpenNotebook) -> None:
         "window 1: 0 never reached",
         "window 1: 1 accepted",
     ]
-    assert notebook.in_kernel("print(hands.engine.trace[-1].keep)") == "2"
+    assert notebook.in_kernel("print(stepper.engine.trace[-1].keep)") == "2"
 
     # A page that is opened again asks the kernel for the state and the rows.
     notebook.save()
@@ -194,7 +201,7 @@ def test_hostile_text_is_shown_as_text(open_notebook: OpenNotebook) -> None:
     expect(page.locator(".strata-preview .strata-error")).to_contain_text(
         "<script>window.hacked=1</script>"
     )
-    expect(page.locator(".strata-hand :is(img, script, b)")).to_have_count(0)
+    expect(page.locator(".strata-stepper :is(img, script, b)")).to_have_count(0)
     assert page.evaluate("() => window.hacked") is None
 
 
@@ -246,9 +253,9 @@ def test_controls_have_names_and_keep_their_keys(open_notebook: OpenNotebook) ->
 
 
 def _check_names(page: Page) -> None:
-    named = page.locator(".strata-hand").aria_snapshot()
+    named = page.locator(".strata-stepper").aria_snapshot()
     for role_and_name in (
-        'group "Drafts typed by hand"',
+        'group "Stepper"',
         'region "Committed text, then the root"',
         'textbox "Draft"',
         'button "Run"',
@@ -260,6 +267,116 @@ def _check_names(page: Page) -> None:
         "status: ready, position 2",
     ):
         assert role_and_name in named
-    described = page.locator(".strata-hand [role=graphics-document]")
+    described = page.locator(".strata-stepper [role=graphics-document]")
     assert all(d.get_attribute("aria-label") for d in described.all())
     assert described.count() == 3
+
+
+def record(notebook: Opened, field: str) -> str:
+    return notebook.in_kernel(f"print(stepper.engine.trace[-1].{field})")
+
+
+def window_by_clicks(page: Page) -> None:
+    for name, ends in (("Run", "run"), ("Finish", "finished"), ("Commit", "committed")):
+        button(page, name).click()
+        phase(page, ends)
+
+
+def test_a_draft_is_taken_and_may_be_edited(open_notebook: OpenNotebook) -> None:
+    notebook = open_notebook("take.ipynb", cells=[DRAFTER])
+    page = notebook.page
+    said = page.locator(".strata-message")
+    take = button(page, "Take from perfect")
+    take.click()
+    expect(said).to_have_text("perfect proposes 7 drafts. Edit them, or Run.")
+    expect(draft(page)).to_have_value("):\n    return x + 1\ndef")
+    expect(page.locator(".strata-preview .strata-chip")).to_have_count(7)
+    window_by_clicks(page)
+    assert record(notebook, "drafter") == "perfect"
+    expect(draft(page)).to_have_value("")
+
+    # By keyboard, and then edited: it is typed.
+    take.focus()
+    page.keyboard.press("Enter")
+    expect(said).to_contain_text("perfect proposes 7 drafts")
+    expect(draft(page)).to_have_value("(x):\n    return x * 2\n")
+    draft(page).fill("(x):")
+    window_by_clicks(page)
+    assert record(notebook, "drafter") == "hand"
+
+    # From a cell, it reaches the field too; and what went wrong is said in words.
+    notebook.in_kernel("stepper.take()")
+    expect(draft(page)).to_have_value("    return x * 2\n<end>")
+    notebook.in_kernel("stepper._proposals._drafter.propose = lambda most: 1 / 0")
+    take.click()
+    expect(said).to_have_role("alert")
+    expect(said).to_contain_text("raised ZeroDivisionError: division by zero; type a")
+    expect(draft(page)).to_have_value("    return x * 2\n<end>")
+
+
+def test_going_back_by_keyboard(open_notebook: OpenNotebook) -> None:
+    notebook = open_notebook("back.ipynb", cells=[FAKE])
+    page = notebook.page
+    windows = chart(page, "windows")
+    places = page.get_by_label("Back to cell")
+    expect(places).to_be_disabled()
+    expect(page.get_by_text("no checkpoint lies before this cell")).to_be_visible()
+    for text in ("):\n", " x + 1\n"):
+        draft(page).fill(text)
+        window_by_clicks(page)
+    expect(status(page)).to_have_attribute("data-position", "9")
+    expect(places.locator("option")).to_have_text(["5, after window 1", "2, the start"])
+    expect(places).to_have_value("5")
+    expect(bars(windows)).not_to_have_count(0)
+
+    draft(page).fill(" x")
+    button(page, "Run").click()
+    phase(page, "run")
+    expect(button(page, "Go back")).to_be_disabled()
+    expect(
+        page.get_by_text("a window is open: Commit or Abort it first")
+    ).to_be_visible()
+    button(page, "Abort").click()
+    phase(page, "aborted")
+
+    button(page, "Run").focus()
+    page.keyboard.press("Tab")
+    expect(places).to_be_focused()
+    cells = notebook.cells()
+    page.keyboard.press("b")
+    page.keyboard.press("ArrowDown")
+    expect(places).to_have_value("2")
+    page.keyboard.press("Tab")
+    expect(button(page, "Go back")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(status(page)).to_have_attribute("data-position", "2")
+    phase(page, "ready")
+    said = page.locator(".strata-message")
+    expect(said).to_have_text("Back at cell 2: 2 windows are undone.")
+    # The button went off, and the focus moved on with it.
+    expect(button(page, "Run")).to_be_focused()
+    expect(bars(windows)).to_have_count(0)
+    expect(page.locator(".strata-text .strata-chip")).to_have_text(
+        ["def", "·f", "(xroot"]
+    )
+    assert notebook.in_kernel("print(stepper.engine.position)") == "2"
+    assert notebook.cells() == cells
+
+    draft(page).fill("):")
+    window_by_clicks(page)
+    expect(places).to_have_value("2")
+    button(page, "Go back").click()
+    expect(said).to_have_text("Back at cell 2: 1 window is undone.")
+
+
+def test_a_page_opened_later_has_the_draft(open_notebook: OpenNotebook) -> None:
+    notebook = open_notebook("later.ipynb", cells=[DRAFTER])
+    page = notebook.page
+    button(page, "Take from perfect").click()
+    expect(draft(page)).not_to_have_value("")
+    notebook.save()
+    page.reload()
+    expect(draft(page)).to_have_value("):\n    return x + 1\ndef", timeout=20_000)
+    expect(page.locator(".strata-preview .strata-chip")).to_have_count(7)
+    window_by_clicks(page)
+    assert record(notebook, "drafter") == "perfect"
