@@ -1,0 +1,4 @@
+"""What a reader may write into 03_qsa_tail."""
+
+# %%
+answer = {3, 7, 8}

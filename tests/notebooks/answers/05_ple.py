@@ -1,0 +1,4 @@
+"""What a reader may write into 05_ple."""
+
+# %%
+answer = " paint"

@@ -1,0 +1,4 @@
+"""Nine checkpoints come about; the very first is not needed."""
+
+# %%
+places = 8
