@@ -11,6 +11,7 @@ a text.
 
 import argparse
 import base64
+import itertools
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -24,7 +25,7 @@ from strata_widgets.still import VIEW
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "notebooks"
 LARGEST_NOTEBOOK = 300_000
-LARGEST_PICTURE = 48_000
+LARGEST_PICTURE = 56_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -67,8 +68,8 @@ def normalised(notebook: Any) -> Any:
     notebook.metadata = nbformat.from_dict(
         {"kernelspec": kernel, "language_info": {"name": "python"}}
     )
-    for number, cell in enumerate(notebook.cells, 1):
-        cell.id = f"cell-{number}"
+    _name_cells(notebook.cells)
+    for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         if "outputs" in cell:
             cell.outputs = _joined(cell.outputs)
@@ -76,6 +77,16 @@ def normalised(notebook: Any) -> Any:
             data = output.get("data", {})
             data.pop(VIEW, None)
     return notebook
+
+
+def _name_cells(cells: Sequence[Any]) -> None:
+    """Name new cells; a name stays where it is, since other pages point to it."""
+    taken = [cell.get("id", "") for cell in cells]
+    free = (n for n in itertools.count(1) if f"cell-{n}" not in taken)
+    for index, cell in enumerate(cells):
+        named = cell.get("id", "").startswith("cell-")
+        if not named or cell.id in taken[:index]:
+            cell.id = f"cell-{next(free)}"
 
 
 def _joined(outputs: Sequence[Any]) -> list[Any]:
