@@ -68,7 +68,7 @@ async def flow():
 task = asyncio.ensure_future(flow())
 """
 # A machine that is busy pauses a stream, and then charts out of view are drawn. So that
-# a pause is none here, what waits for one (400 ms) waits for `resume` and then its time.
+# a pause is none here, what waits for one (400 ms) waits for `resume`, then its time.
 NO_PAUSE = """() => {
   const later = window.setTimeout, held = new Set();
   window.setTimeout = (call, ms, ...rest) => {
