@@ -92,6 +92,9 @@ class Chains(Protocol):
 class Drafting(Backend, Chains, Protocol):
     """A backend that has a draft head."""
 
+    def caught_up(self, state: Any) -> Any:
+        """The same state, whose head has read all there is to read."""
+
 
 def identity(backend: Backend, options: Mapping[str, str | bool]) -> dict[str, str]:
     """What an engine must share with a saved state to take it.

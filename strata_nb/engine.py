@@ -303,8 +303,11 @@ class Engine:
         with self._lock, Undo(self):
             refusals.open_window(self._now.window, "draft")
             first = refusals.draft(self, root, most, by_head=by is None)
-            size, drafting = self._vocabulary, by or cast(Drafting, self.backend)
-            row = partial(drafting.draft, self._now.state)
+            head = cast(Drafting, self.backend)
+            if by is None:
+                # The same state; kept, so that the next draft need not read it again.
+                self._now = replace(self._now, state=head.caught_up(self._now.state))
+            row, size = partial((by or head).draft, self._now.state), self._vocabulary
             return draft_chain(row, first, most=most, vocabulary=size, **how)
 
     def fork(self) -> "Engine":

@@ -96,6 +96,8 @@ _LEFT_AHEAD = "https://github.com/Atlas-Inf/atlas/issues/23"
 _HEAD_STATE = "https://github.com/ggml-org/llama.cpp/issues/27836"
 
 _ON: Mapping[str, object] = {"mtp": True}
+# Of pairs that wait only the kept ones are read: nothing is left to spoil.
+_AT_ONCE: Mapping[str, object] = {"mtp": True, "fold": "eager"}
 
 FAULTS = (
     Fault(
@@ -128,7 +130,7 @@ FAULTS = (
         report=_HEAD_STATE,
         variant=extending(UnfedCells),
         families=HEAD_FAMILIES,
-        options=_ON,
+        options=_AT_ONCE,
         context="above",
     ),
     Fault(
@@ -141,7 +143,7 @@ FAULTS = (
         report=_LEFT_AHEAD,
         variant=RingTail,
         families=HEAD_FAMILIES,
-        options=_ON,
+        options=_AT_ONCE,
     ),
     Fault(
         name="mtp_block_count",
@@ -153,6 +155,6 @@ FAULTS = (
         report=_LEFT_AHEAD,
         variant=AllBlocks,
         families=HEAD_FAMILIES,
-        options=_ON,
+        options=_AT_ONCE,
     ),
 )

@@ -125,6 +125,10 @@ class HeadOracle(OracleBackend):
             logits = masked
         return logits, Chain(head | {"row.h": h[None]}, (*decisions, decided))
 
+    def caught_up(self, state: State) -> State:
+        """`state`: a pair is read as its token comes."""
+        return state
+
     def joined(self, h: Array, token: int) -> Array:
         """The layer's input [C, H]: each stream of the wide row h, and the token."""
         w, eps = self._w, self.config.rms_norm_eps
@@ -143,8 +147,7 @@ class HeadOracle(OracleBackend):
 
     def logits(self, h: Array) -> Array:
         """Of the head's own wide row h [C, H], by its own mixer: [V]."""
-        x, _ = blocks.mixed(self._mix_draft, h)
-        logits: Array = np.vecdot(self._head, x)
+        logits: Array = np.vecdot(self._head, blocks.mixed(self._mix_draft, h)[0])
         return logits
 
     def _row(self, state: State, token: int) -> tuple[Array, State, list[Decision]]:

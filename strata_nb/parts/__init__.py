@@ -5,6 +5,7 @@ from strata_nb.parts.cells import Cells
 from strata_nb.parts.gdn_state import DeltaRows, GdnState, Memory
 from strata_nb.parts.history import RowHistory
 from strata_nb.parts.kv import KV_KINDS, KeyValues, KvKind, KvView
+from strata_nb.parts.pairs import Pairs, PendingPairs, Unread
 from strata_nb.parts.part import Part, digest_leaves, numpy_leaf
 from strata_nb.parts.ple_tokens import PleTokens
 from strata_nb.parts.qsa_blocks import QsaBlocks
@@ -21,12 +22,15 @@ __all__ = [
     "KvKind",
     "KvView",
     "Memory",
+    "Pairs",
     "Part",
     "PendingBehind",
+    "PendingPairs",
     "PleTokens",
     "QsaBlocks",
     "QsaTail",
     "RowHistory",
+    "Unread",
     "WideRow",
     "digest_leaves",
     "numpy_leaf",

@@ -1,4 +1,4 @@
-"""A part whose rows lag one cell behind the text: those of the draft head."""
+"""A part whose rows follow the text at a distance: those of the draft head."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,19 +13,20 @@ from strata_nb.parts.part import Part
 class PendingBehind:
     """Pending of the part itself; the first window of a text has one row fewer."""
 
-    rows: Any  # None: the window had no row for it
+    rows: Any  # None: the window has no row for it, or brings it later
     fewer: int  # 0, or 1
 
 
 @dataclass(frozen=True)
 class Behind(Part[Any, PendingBehind]):
-    """The part `inner`, which holds a row for each cell but the last.
+    """The part `inner`, which holds a row for each cell but the last `cells`.
 
-    Its row for a cell needs the token that follows, so the first token of a text
+    Where its row for a cell needs the token that follows, the first token of a text
     brings none, and a window from cell n on brings those of cells n - 1 on.
     """
 
     inner: Part[Any, Any]
+    cells: int = 1
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -55,8 +56,8 @@ class Behind(Part[Any, PendingBehind]):
         return self.inner.leaves(committed)
 
     def shapes(self, n: int) -> dict[str, tuple[int, ...]]:
-        """Those of one cell fewer."""
-        return self.inner.shapes(max(0, n - 1))
+        """Those of `cells` cells fewer."""
+        return self.inner.shapes(max(0, n - self.cells))
 
     def restore(self, leaves: Mapping[str, mx.array]) -> Any:
         """As the part does."""

@@ -16,7 +16,7 @@ from strata_nb.errors import (
     KeepError,
     TransactionError,
 )
-from strata_nb.models.qwen4_exp.backend import best_tokens
+from strata_nb.models.qwen4_exp.evaluation import best_tokens
 
 
 @pytest.fixture

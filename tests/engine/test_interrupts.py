@@ -18,7 +18,7 @@ from strata_nb.errors import (
     EngineBusyError,
     NotFiniteError,
 )
-from strata_nb.models.qwen4_exp.backend import best_tokens
+from strata_nb.models.qwen4_exp.evaluation import best_tokens
 from strata_nb.window import Committed
 from tiny import small_config, write_checkpoint
 

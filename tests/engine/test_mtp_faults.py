@@ -105,16 +105,30 @@ def test_a_model_without_a_head_is_asked_nothing_of_it(small: Model) -> None:
 @pytest.mark.parametrize("name", MINE)
 def test_each_starts_in_its_part_and_reaches_no_token(headed: Model, name: str) -> None:
     """All that the head holds is for its own drafts, so no token can tell."""
-    ids = prompt(headed, 23, seed=4)
-    engine = garbage(after(headed, ids, mtp=True, fault=name))
+    ids, needs = prompt(headed, 23, seed=4), FAULTS[name].options
+    engine = garbage(after(headed, ids, **needs, fault=name))
     rows, found = prompt(headed, 8, seed=5), set()
     for keep in (3, 2, 5):
         engine.draft(4, root=rows[0])
         advance(engine, rows, keep=keep)
         ids += rows[:keep]
-        found |= {d.part for d in diff(engine, after(headed, ids, mtp=True))}
+        found |= {d.part for d in diff(engine, after(headed, ids, **needs))}
     assert FAULTS[name].part in found
     assert found <= {*HEAD_PARTS}
+
+
+def test_pairs_that_wait_leave_some_faults_nothing_to_spoil(headed: Model) -> None:
+    """A rejected row's pair is never read, so its tail and blocks cannot hold it."""
+    spoiled = set()
+    for name in MINE:
+        ids, rows = prompt(headed, 23, seed=4), prompt(headed, 8, seed=5)
+        engine = after(headed, ids, mtp=True, fold="lazy", fault=name)
+        for keep in (3, 2, 5):
+            advance(engine, rows, keep=keep)
+            ids += rows[:keep]
+        if diff(engine, after(headed, ids, mtp=True)):
+            spoiled.add(name)
+    assert spoiled == {"mtp_last_row", "mtp_prompt_not_fed"}
 
 
 def test_sound_where_no_fault_is(headed: Model, tmp_path: Path) -> None:

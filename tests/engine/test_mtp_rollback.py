@@ -13,11 +13,13 @@ from strata_nb import Model, Session, StrataError, diff, load
 from strata_nb.draft import Draft, MtpDrafter
 from strata_nb.draft.head import Mtp, best
 from strata_nb.engine import Engine
+from strata_nb.models.qwen4_exp.draft_head import WAITING
 from tiny import random_config, tiny_config
 
 PARTS = {"mtp_row", "mtp_kv", "mtp_qsa_tail", "mtp_qsa_blocks"}
 READINGS = [Mtp(), Mtp(norm="grouped"), Mtp(position="t+1")]
 # The head lags a cell behind: its blocks end, and its threshold lies, a cell later.
+FOLDS = ["lazy", "eager"]
 STARTS = [0, 1, 2, 7, 8, 19, 20, 40]
 
 
@@ -37,16 +39,20 @@ def moved(engine: Engine, rows: list[int], keep: int) -> Engine:
 
 @pytest.mark.parametrize("start", STARTS)
 def test_every_keep_of_every_width(headed: Model, start: int) -> None:
-    readings = itertools.cycle(READINGS)
+    ways = list(itertools.product(READINGS, FOLDS))
     ids = prompt(headed, start, seed=start)
-    engines = {how: after(headed, ids, mtp=how) for how in READINGS}
+    engines = {
+        (how, fold): after(headed, ids, mtp=how, fold=fold) for how, fold in ways
+    }
+    # Seven, so that a width does not meet the same ones at every keep.
+    turns = itertools.cycle([*ways, ways[0]])
     for width in (1, 2, 3, 5, 8) if start % 2 else (1, 4, 6, 7):
         rows = prompt(headed, width, seed=width)
         for keep in range(1, width + 1):
-            how = next(readings)
+            how = next(turns)
             subject = moved(engines[how], rows, keep)
             other = [(t * 7 + 13) % 256 for t in rows[keep:]]
-            why = f"{how.name} T={width} keep={keep}"
+            why = f"{how[0].name} {how[1]} T={width} keep={keep}"
             twin = moved(engines[how], [*rows[:keep], *other], keep)
             assert_same(subject, twin, why=f"{why}: twin", exact=True)
             alone = serial(engines[how].fork(), rows[:keep])
@@ -61,6 +67,50 @@ def test_a_prompt_equals_serial_rows(headed: Model, chunk: int, how: Mtp) -> Non
     engine = headed.engine(mtp=how)
     engine.prefill(ids, chunk=chunk)
     assert_same(engine, serial(headed.engine(mtp=how), ids), why=f"chunk={chunk}")
+
+
+@pytest.mark.parametrize("how", READINGS, ids=lambda how: how.name)
+def test_pairs_wait_until_a_draft_is_due_or_they_are_many(
+    headed: Model, how: Mtp
+) -> None:
+    lazy = after(headed, prompt(headed, 3, seed=3), mtp=how)
+    eager = after(headed, prompt(headed, 3, seed=3), mtp=how, fold="eager")
+    backend: Any = lazy.backend
+    head, shapes = backend.draft_head, []
+
+    def waiting() -> int:
+        values = lazy._now.state.values
+        return len(head.unread(values))
+
+    with pytest.MonkeyPatch.context() as patch:
+        sound = head.joined
+
+        def joined(h: Any, embedding: Any) -> Any:
+            shapes.append(h.shape[0])
+            return sound(h, embedding)
+
+        patch.setattr(head, "joined", joined)
+        held, many = waiting(), []
+        for turn in range(2 * WAITING // 5 + 5):
+            rows = prompt(headed, 8, seed=turn)
+            for engine in (lazy, eager):
+                advance(engine, rows, keep=5)
+            held += 5
+            if held > WAITING:
+                many.append(held)
+                held = 0
+            assert waiting() == held
+        assert shapes == many
+        assert len(many) == 2
+        shapes.clear()
+        # One read for all that wait, and none for the second draft.
+        assert held > 0
+        first = lazy.draft(1, root=7)
+        assert shapes == [held, 1]
+        assert lazy.draft(1, root=7) == first == eager.draft(1, root=7)
+        assert shapes == [held, 1, 1]
+        assert waiting() == 0
+    assert_same(lazy, eager, why="lazy and eager", exact=EXACT)
 
 
 def test_pages_fill_and_are_sealed(headed: Model) -> None:

@@ -32,7 +32,7 @@ class HeadIndex:
     """Tail and block keys of an engine's draft head, without its arithmetic."""
 
     def __init__(self, model: Model, fault: str | None = None) -> None:
-        backend: Any = model.engine(mtp=True, fault=fault).backend
+        backend: Any = model.engine(mtp=True, fold="eager", fault=fault).backend
         _, _, self.blocks, self.tail = backend.draft_head.parts
         assert self.tail.name == "mtp_qsa_tail"
         self.width = self.tail.inner.shapes(RATIO - 1)["rows"][1]

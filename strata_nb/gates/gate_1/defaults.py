@@ -16,7 +16,7 @@ from strata_nb.gates.stage.child import asked_of
 from strata_nb.gates.stage.places import CONTEXTS, start_of
 from strata_nb.gates.stage.rig import Rig
 from strata_nb.models.qwen4_exp import NOTHING, as_built
-from strata_nb.models.qwen4_exp.backend import best_tokens
+from strata_nb.models.qwen4_exp.evaluation import best_tokens
 from strata_nb.packs import ModelConfig
 from strata_nb.policies.routing import NATURAL, Seen
 from strata_nb.session import generate

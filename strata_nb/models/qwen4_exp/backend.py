@@ -1,8 +1,7 @@
 """The whole decoder: an immutable state, and what a window of rows does to it."""
 
-import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import mlx.core as mx
@@ -13,7 +12,8 @@ from strata_nb.errors import SavedStateError
 from strata_nb.experts.aside import AsideHow
 from strata_nb.experts.counters import Counters
 from strata_nb.models.qwen4_exp.aside import Aside
-from strata_nb.models.qwen4_exp.draft_head import Chain, DraftHead
+from strata_nb.models.qwen4_exp.draft_head import WAITING, Chain, DraftHead
+from strata_nb.models.qwen4_exp.evaluation import best_tokens, evaluate
 from strata_nb.models.qwen4_exp.imposed import NOTHING
 from strata_nb.models.qwen4_exp.layer import Decisions, Layer
 from strata_nb.models.qwen4_exp.mixer import StreamMixer
@@ -199,7 +199,7 @@ class Qwen4Exp:
             pending = (*pending, *more)
             decisions.append(decided)
         if self.draft_head is not None:
-            more = self.draft_head.take_in(values, state.n, row, h)
+            more = self.draft_head.take_in(values, state.n, ids, row, h)
             pending = (*pending, *more)
         # Float32 whatever the model's dtype: NumPy has no bfloat16.
         logits = self.lm_head(self.mixer(h)[0]).astype(mx.float32) if head else None
@@ -264,6 +264,7 @@ class Qwen4Exp:
         head = self.draft_head
         assert head is not None
         if chain is None:
+            state = self._all_read(state)
             chain = head.begin(state.values[-len(head.parts) :], state.n)
         row, chain = head.extend(chain, self.embedding[mx.array([token])])
         lm_head = self.lm_head if cut is None else head.cut(self.lm_head, cut)
@@ -275,6 +276,26 @@ class Qwen4Exp:
         every = np.full(self.config.vocab_size, -np.inf)
         every[cut.ids] = found
         return every, chain
+
+    def caught_up(self, state: State) -> State:
+        """The same state, its draft head ready to draft."""
+        read = self._all_read(state)
+        if read is not state:
+            evaluate(read.values)
+        return read
+
+    def _all_read(self, state: State, *, above: int = 0) -> State:
+        """The same state with the head's pairs read, if more than `above` wait."""
+        head = self.draft_head
+        if head is None:
+            return state
+        own = len(self.slots) - len(head.parts)
+        ids = head.unread(state.values[own:])
+        if len(ids) <= above:
+            return state
+        embedding = self.embedding[mx.array(ids)]
+        read = head.caught_up(state.values[own:], state.n, embedding)
+        return State(state.n, (*state.values[:own], *read))
 
     def aside(self, how: AsideHow) -> Aside:
         """The model beside itself, to draft with other experts from its states.
@@ -304,10 +325,12 @@ class Qwen4Exp:
                 self.slots, state.values, pending, strict=True
             )
         )
-        return State(state.n + keep, values)
+        after = State(state.n + keep, values)
+        return self._all_read(after, above=WAITING)
 
     def settle(self, state: State) -> State:
-        """The same state with no fold pending."""
+        """The same state with no fold pending, and no pair of the head unread."""
+        state = self._all_read(state)
         values = tuple(
             part.settle(value)
             for (part, _), value in zip(self.slots, state.values, strict=True)
@@ -372,28 +395,3 @@ class Qwen4Exp:
                         f"{got.dtype}, wanted {wanted.dtype}; restore it into an "
                         "engine of the same model and options"
                     )
-
-
-def best_tokens(logits: mx.array) -> tuple[mx.array, mx.array]:
-    """Argmax of each row [T, V], the lowest index on a tie; whether all are finite."""
-    return mx.argmax(logits, axis=-1), mx.isfinite(logits).all()
-
-
-def evaluate(*values: Any) -> None:
-    """Evaluate every array inside parts' values, which may be dataclasses."""
-    mx.eval(_arrays(values))
-
-
-def _arrays(value: Any) -> list[mx.array]:
-    if isinstance(value, mx.array):
-        return [value]
-    if isinstance(value, (tuple, list)):
-        return [a for v in value for a in _arrays(v)]
-    kind: Any = type(value)
-    return [a for name in _fields(kind) for a in _arrays(getattr(value, name))]
-
-
-@functools.cache
-def _fields(kind: Any) -> tuple[str, ...]:
-    """Fields of a dataclass, none of anything else; looked up once a type."""
-    return tuple(f.name for f in fields(kind)) if is_dataclass(kind) else ()

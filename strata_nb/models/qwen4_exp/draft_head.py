@@ -1,5 +1,6 @@
 """The draft head (MTP): one more layer, over pairs of a cell and the next token."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,8 +14,11 @@ from strata_nb.models.qwen4_exp.mixer import StreamMixer
 from strata_nb.models.qwen4_exp.options import EngineOptions
 from strata_nb.models.qwen4_exp.weights import Linear, Weights
 from strata_nb.models.qwen4_exp.window_rows import WindowRows
-from strata_nb.parts import Behind, Part, PendingBehind, WideRow
+from strata_nb.parts import Behind, Pairs, Part, PendingBehind, WideRow
 from strata_nb.policies.routing import NATURAL, Seen
+
+WAITING = 64
+"""Pairs that may wait; a draft reads them all, and 64 rows cost little more than 8."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +33,10 @@ class Chain:
 class DraftHead:
     """Drafts the token after the next (packs_spec 2), from the target's own streams.
 
-    Pair t is the streams of cell t after the last layer, and token t + 1. In a window
-    every pair is known, so its rows are taken in with the window's; what the layer
-    makes of them nobody reads, and so it is not computed there.
+    Pair t is the streams of cell t after the last layer, and token t + 1. Pairs of
+    kept rows wait until a draft is asked for, or until they are many; in the fold mode
+    "eager" all pairs of a window are read in it. What the layer makes of them nobody
+    needs, and so it is not computed there.
     """
 
     def __init__(self, weights: Weights, options: EngineOptions, how: Mtp) -> None:
@@ -57,32 +62,69 @@ class DraftHead:
         self.row = options.vary(
             WideRow(streams, config.hidden_size, weights.dtype, zero_first=later)
         )
-        held: tuple[Part[Any, Any], ...] = self.layer.parts
-        self.parts = (self.row, *(held if later else map(Behind, held)))
+        held = (Behind(part, cells=self.fewer) for part in self.layer.parts)
+        self.pairs = Pairs() if options.fold == "lazy" else None
+        last = () if self.pairs is None else (self.pairs,)
+        self.parts: tuple[Part[Any, Any], ...] = (self.row, *held, *last)
         self._cuts: tuple[Cut, Linear] | None = None
 
     def take_in(
-        self, committed: tuple[Any, ...], start: int, embedding: mx.array, h: mx.array
+        self,
+        committed: tuple[Any, ...],
+        start: int,
+        ids: Sequence[int],
+        embedding: mx.array,
+        h: mx.array,
     ) -> tuple[Any, ...]:
         """What is pending of a window.
 
         Args:
             committed: values of `parts`, in order.
             start: the window's first cell.
-            embedding: of its tokens, [T, H].
+            ids: its tokens, T of them.
+            embedding: of the tokens, [T, H].
             h: its streams after the last layer, [T, C, H].
         """
         before, row = self.row.run(committed[0], h)
         count = before.shape[0]
         fewer = h.shape[0] - count
+        unmoved = [PendingBehind(None, fewer)] * len(self.layer.parts)
+        if self.pairs is not None:
+            return (row, *unmoved, self.pairs.run(before, ids))
         if count == 0:
-            return (row, *[PendingBehind(None, fewer)] * len(self.layer.parts))
-        window = WindowRows(self._first(start), count, self.config)
-        x = self.joined(before, embedding[fewer:])
-        pending = self.layer.take_in(x, committed[1:], window)
-        if self.fewer:
-            pending = tuple(PendingBehind(rows, fewer) for rows in pending)
-        return (row, *pending)
+            return (row, *unmoved)
+        rows = self._read(committed, self._first(start), before, embedding[fewer:])
+        return (row, *(PendingBehind(r, fewer) for r in rows))
+
+    def _read(
+        self, committed: tuple[Any, ...], first: int, h: mx.array, embedding: mx.array
+    ) -> tuple[Any, ...]:
+        """Pending of the layer's parts, of pairs from position `first` on."""
+        window = WindowRows(first, h.shape[0], self.config)
+        held = committed[1 : 1 + len(self.layer.parts)]
+        return self.layer.take_in(self.joined(h, embedding), held, window)
+
+    def unread(self, committed: tuple[Any, ...]) -> tuple[int, ...]:
+        """Tokens of the pairs that wait; none in the fold mode "eager"."""
+        return () if self.pairs is None else committed[-1].ids
+
+    def caught_up(
+        self, committed: tuple[Any, ...], start: int, embedding: mx.array
+    ) -> tuple[Any, ...]:
+        """The same state with every pair read; it has some that wait.
+
+        Args:
+            committed: values of `parts`, in order.
+            start: committed cells.
+            embedding: of the tokens of `unread`, [N, H].
+        """
+        waiting = committed[-1]
+        count = len(waiting.ids)
+        h = mx.concatenate(list(waiting.h)) if len(waiting.h) > 1 else waiting.h[0]
+        rows = self._read(committed, self._first(start - count), h, embedding)
+        held = zip(self.parts[1:-1], committed[1:-1], rows, strict=True)
+        read = (part.commit(c, PendingBehind(r, 0), keep=count) for part, c, r in held)
+        return (committed[0], *read, Pairs().initial())
 
     def _first(self, start: int) -> int:
         """Position of the pair whose token is at cell `start`."""
@@ -99,8 +141,9 @@ class DraftHead:
         return self.of_stream(normed) + token[:, None]
 
     def begin(self, committed: tuple[Any, ...], start: int) -> Chain:
-        """A chain without rows, at the committed state of `start` cells."""
-        return Chain(committed[0], committed[1:], self._first(start))
+        """A chain without rows, at the committed state of `start` cells, all read."""
+        held = committed[1 : 1 + len(self.layer.parts)]
+        return Chain(committed[0], held, self._first(start))
 
     def extend(self, chain: Chain, embedding: mx.array) -> tuple[mx.array, Chain]:
         """The row [1, H] that a head of logits reads, and the longer chain.
