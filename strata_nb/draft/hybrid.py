@@ -24,7 +24,8 @@ class Hybrid:
     all drafts that were asked for cost. A draft is cut where a shorter one has a better
     rate. What is expected comes from counts alone: how often the drafts of each drafter
     were accepted so far in this text, place by place, by the length of its match in
-    doublings.
+    doublings. Before there are counts, a draft's own `chances` stand for them, and for
+    one that was not asked for yet what its drafter says by an attribute `prior`.
 
     A drafter is asked if, as it answered so far, the rate with its answer is better
     than without. One that does not pay is asked again now and then, so that its counts
@@ -34,7 +35,8 @@ class Hybrid:
 
     Args:
         *drafters: two or more, in order of what a draft costs, the cheapest first.
-        prior: acceptance that is assumed before anything was seen, 0 to 1.
+        prior: acceptance that is assumed before anything was seen, 0 to 1, where
+            neither draft nor drafter says one.
         weight: drafts that the assumption counts for, above 0.
         prices: of drafts and rows; those that the drafters say when not given. With
             `Given` the same text has the same drafts, with `Timed` the machine decides.
@@ -162,7 +164,7 @@ class Hybrid:
             spent += price
             self._asked[name] = found
             match, count = found.match_length, len(found.tokens)
-            reached.append(self._rates[name].reach(match, count))
+            reached.append(self._rates[name].reach(match, count, found.chances))
         draft = self._choose(reached, spent)
         self._proposed = len(draft.tokens), self._prices.now()
         return draft
@@ -212,7 +214,8 @@ class Hybrid:
 
     def _begin(self) -> None:
         """A text of which nothing was counted."""
-        self._rates = {d.name: Rates(self._prior, self._weight) for d in self._drafters}
+        priors = {d.name: getattr(d, "prior", self._prior) for d in self._drafters}
+        self._rates = {n: Rates(prior, self._weight) for n, prior in priors.items()}
         self._waited = {d.name: 0 for d in self._drafters}
         self._forget_window()
 

@@ -44,15 +44,23 @@ class Rates:
 
     def at(self, match: int | None, place: int) -> float:
         """The acceptance to expect of a draft's token `place`, 0 to 1."""
-        return self._at(bucket_of(match), place)
+        return self._at(bucket_of(match), place, self.prior)
 
     def expected(self, match: int | None, tokens: int) -> float:
         """Tokens of a draft of `tokens` that will be accepted, in the mean."""
         return self.reach(match, tokens)[-1]
 
-    def reach(self, match: int | None, tokens: int) -> list[float]:
-        """What is expected of a draft's first 0, 1, .. `tokens` tokens."""
-        return self._reach(bucket_of(match), tokens)
+    def reach(
+        self, match: int | None, tokens: int, chances: Sequence[float] | None = None
+    ) -> list[float]:
+        """What is expected of a draft's first 0, 1, .. `tokens` tokens.
+
+        Args:
+            match: of the draft.
+            tokens: of the draft, or fewer.
+            chances: the drafter's own, by token; where given they stand for `prior`.
+        """
+        return self._reach(bucket_of(match), tokens, chances)
 
     def answers(self, most: int) -> Iterator[tuple[float, list[float]]]:
         """What it may answer: how likely, and what is expected of that, as `reach`.
@@ -71,13 +79,16 @@ class Rates:
             longest = max((length for _, length in self._answers), default=0) or most
             yield 1 - seen / whole, self._reach(_UNSEEN, min(longest, most))
 
-    def _reach(self, kind: int, tokens: int) -> list[float]:
+    def _reach(
+        self, kind: int, tokens: int, chances: Sequence[float] | None = None
+    ) -> list[float]:
         whole, product = [0.0], 1.0
         for place in range(tokens):
-            product *= self._at(kind, place)
+            assumed = self.prior if chances is None else chances[place]
+            product *= self._at(kind, place, assumed)
             whole.append(whole[-1] + product)
         return whole
 
-    def _at(self, kind: int, place: int) -> float:
+    def _at(self, kind: int, place: int, assumed: float) -> float:
         accepted, offered = self._told.get((kind, place), (0, 0))
-        return (accepted + self.prior * self.weight) / (offered + self.weight)
+        return (accepted + assumed * self.weight) / (offered + self.weight)

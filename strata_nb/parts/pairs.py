@@ -1,32 +1,56 @@
 """Pairs of a draft head that it has not read: it is shown them when a draft is due."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import mlx.core as mx
+import numpy as np
+import numpy.typing as npt
 
 from strata_nb.parts.part import Part
 
+Ids = npt.NDArray[np.int32]
 
-@dataclass(frozen=True)
+
+class _Older:
+    """Arrays that earlier commits evaluated; nobody need look through them again."""
+
+    def __init__(self, arrays: tuple[mx.array, ...] = ()) -> None:
+        self.arrays = arrays
+
+
+@dataclass(frozen=True, eq=False)
 class Unread:
     """Streams of cells, and the tokens behind them, pair by pair.
 
     Attributes:
-        h: one array a window, [rows, C, H].
-        ids: the tokens, as many as there are rows in all.
+        newest: arrays [rows, C, H] of the last commit; `h` has all.
+        ids: the tokens, one a row.
     """
 
-    h: tuple[mx.array, ...] = ()
-    ids: tuple[int, ...] = ()
+    newest: tuple[mx.array, ...] = ()
+    older: _Older = field(default_factory=_Older)
+    ids: Ids = field(default_factory=lambda: np.empty(0, np.int32))
+
+    @property
+    def h(self) -> mx.array:
+        """All streams, [N, C, H], of one pair or more."""
+        return mx.concatenate([*self.older.arrays, *self.newest])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PendingPairs:
-    """Pairs of a window; the first window of a text may have one fewer than rows."""
+    """The row that waited and the window's, whose first token follows that.
 
-    pairs: Unread
-    fewer: int  # 0, or 1
+    Attributes:
+        row: [1, C, H]; [0, C, H] where the window begins the text.
+        h: [T, C, H].
+        ids: the window's tokens.
+    """
+
+    row: mx.array
+    h: mx.array
+    ids: Ids
 
 
 @dataclass(frozen=True)
@@ -43,24 +67,26 @@ class Pairs(Part[Unread, PendingPairs]):
         """None."""
         return Unread()
 
-    def run(self, before: mx.array, ids: Sequence[int]) -> PendingPairs:
-        """The window's pairs.
+    def run(self, row: mx.array, h: mx.array, ids: Sequence[int]) -> PendingPairs:
+        """The window's pairs; nothing is computed.
 
         Args:
-            before: streams of the cells before its tokens, [T or T - 1, C, H].
-            ids: the tokens, T of them.
+            row: streams of the cell before the window, if there is one.
+            h: streams of the window, [T, C, H].
+            ids: its tokens.
         """
-        fewer = len(ids) - before.shape[0]
-        return PendingPairs(Unread((before,), tuple(ids[fewer:])), fewer)
+        return PendingPairs(row, h, np.asarray(ids, np.int32))
 
     def commit(self, committed: Unread, pending: PendingPairs, *, keep: int) -> Unread:
         """The pairs so far, and those of kept tokens."""
-        count, pairs = keep - pending.fewer, pending.pairs
-        if count == 0:
-            return committed
-        # A copy: a view would hold the whole window.
-        kept = mx.contiguous(pairs.h[0][:count])
-        return Unread((*committed.h, kept), (*committed.ids, *pairs.ids[:count]))
+        row, h = pending.row, pending.h
+        newest = (row,) if row.shape[0] else ()
+        if keep > 1:
+            # A copy: a view would hold the whole window.
+            newest = (*newest, mx.contiguous(h[: keep - 1]))
+        kept = pending.ids[1 - row.shape[0] : keep]
+        older = _Older((*committed.older.arrays, *committed.newest))
+        return Unread(newest, older, np.concatenate([committed.ids, kept]))
 
     def leaves(self, committed: Unread) -> dict[str, mx.array]:
         """None: those of a settled state are read."""

@@ -27,20 +27,21 @@ class WideRow(Part[mx.array, mx.array]):
         return mx.zeros((rows, self.streams, self.hidden), dtype=self.dtype)
 
     def run(self, committed: mx.array, h: mx.array) -> tuple[mx.array, mx.array]:
-        """The rows that the window's tokens follow, and all rows.
+        """The rows that the window's tokens follow, and its own.
 
         Args:
             committed: the row before the window, if there is one.
             h: streams of the window, [T, C, H].
         """
         rows = mx.concatenate([committed, h]) if committed.shape[0] else h
-        return rows[:-1], rows
+        return rows[:-1], h
 
     def commit(self, committed: mx.array, pending: mx.array, *, keep: int) -> mx.array:
         """The row of the last kept cell."""
-        end = committed.shape[0] + keep
+        if pending.shape[0] == 1:
+            return pending
         # A copy: a view would hold the whole window.
-        return mx.contiguous(pending[end - 1 : end])
+        return mx.contiguous(pending[keep - 1 : keep])
 
     def leaves(self, committed: mx.array) -> dict[str, mx.array]:
         """`h`, [1, C, H]; [0, C, H] at the start."""

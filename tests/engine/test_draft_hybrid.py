@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -25,6 +26,7 @@ class Says:
         self.name = name
         self.next = Draft(tokens, match_length=match)
         self.asked: list[int] = []
+        self.prior = 0.5
 
     def assign(self, tokens: Sequence[int]) -> None:
         """Nothing."""
@@ -35,7 +37,7 @@ class Says:
     def propose(self, most: int) -> Draft:
         """The next one."""
         self.asked.append(most)
-        return Draft(self.next.tokens[:most], match_length=self.next.match_length)
+        return replace(self.next, tokens=self.next.tokens[:most])
 
 
 def hybrid(
@@ -122,6 +124,39 @@ def test_a_draft_that_was_not_taken_counts_as_well() -> None:
     # What was judged is not judged again.
     both.append([2])
     assert both.rates("cheap").at(None, 0) == 2 / 3
+
+
+def test_chances_of_its_own_stand_for_what_was_not_counted_yet() -> None:
+    rates = Rates(prior=0.5, weight=2)
+    assert rates.reach(None, 2, (0.75, 0.25)) == [0, 0.75, 0.75 + 0.75 * 0.25]
+    rates.tell(None, (1, 2), (1, 9))
+    assert rates.reach(None, 2, (0.75, 0.25)) == [
+        0,
+        2.5 / 3,
+        pytest.approx(2.5 / 3 + 2.5 / 3 * 0.5 / 3),
+    ]
+
+
+def test_rows_of_unsure_drafts_are_not_run() -> None:
+    """At row 0.4, one more row wants more than 0.4 of what the window has so far."""
+    head = Says("head", 5, 6)
+    two = hybrid(Says("none"), head, row=0.4)
+    head.next = Draft((5, 6), chances=(0.9, 0.9))
+    assert two.propose(7).tokens == (5, 6)
+    head.next = Draft((5, 6), chances=(0.9, 0.2))
+    assert two.propose(7).tokens == (5,)
+    head.next = Draft((5, 6), chances=(0.2, 0.9))
+    assert two.propose(7).tokens == ()
+
+
+def test_what_a_drafter_says_of_itself_decides_whether_it_is_asked() -> None:
+    """One token for 0.6 of a window: worth it from an acceptance of 0.6 on."""
+    sure, unsure = Says("sure", 5), Says("unsure", 6)
+    sure.prior, unsure.prior = 0.7, 0.5
+    for drafter, asked in ((sure, [1]), (unsure, [])):
+        two = hybrid(Says("none"), drafter, sure=0.6, unsure=0.6)
+        two.propose(1)
+        assert drafter.asked == asked
 
 
 def test_another_text_begins_without_counts() -> None:

@@ -80,7 +80,7 @@ def test_pairs_wait_until_a_draft_is_due_or_they_are_many(
 
     def waiting() -> int:
         values = lazy._now.state.values
-        return len(head.unread(values))
+        return len(head.unread(values).ids)
 
     with pytest.MonkeyPatch.context() as patch:
         sound = head.joined

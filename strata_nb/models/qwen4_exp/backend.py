@@ -207,6 +207,9 @@ class Qwen4Exp:
         # Where all rows are kept in any case, one evaluation serves run and commit.
         sure = not head or len(ids) == 1
         whole = self._committed(state, pending, len(ids)) if sure else None
+        if whole is not None and not head:
+            # A prompt's pairs are read with it: a draft is near.
+            whole = self._all_read(whole)
         evaluate(logits, best, pending, decisions, whole)
         spent = None
         if self.streamed is not None and before is not None:
@@ -290,10 +293,10 @@ class Qwen4Exp:
         if head is None:
             return state
         own = len(self.slots) - len(head.parts)
-        ids = head.unread(state.values[own:])
-        if len(ids) <= above:
+        waiting = head.unread(state.values[own:])
+        if len(waiting.ids) <= above:
             return state
-        embedding = self.embedding[mx.array(ids)]
+        embedding = self.embedding[mx.array(waiting.ids)]
         read = head.caught_up(state.values[own:], state.n, embedding)
         return State(state.n, (*state.values[:own], *read))
 

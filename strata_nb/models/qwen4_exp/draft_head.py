@@ -14,11 +14,12 @@ from strata_nb.models.qwen4_exp.mixer import StreamMixer
 from strata_nb.models.qwen4_exp.options import EngineOptions
 from strata_nb.models.qwen4_exp.weights import Linear, Weights
 from strata_nb.models.qwen4_exp.window_rows import WindowRows
-from strata_nb.parts import Behind, Pairs, Part, PendingBehind, WideRow
+from strata_nb.parts import Behind, Pairs, Part, PendingBehind, Unread, WideRow
 from strata_nb.policies.routing import NATURAL, Seen
 
-WAITING = 64
-"""Pairs that may wait; a draft reads them all, and 64 rows cost little more than 8."""
+WAITING = 256
+"""Pairs that may wait: to read so many costs what a window or two cost."""
+NONE = Unread()
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class DraftHead:
         fewer = h.shape[0] - count
         unmoved = [PendingBehind(None, fewer)] * len(self.layer.parts)
         if self.pairs is not None:
-            return (row, *unmoved, self.pairs.run(before, ids))
+            return (row, *unmoved, self.pairs.run(committed[0], h, ids))
         if count == 0:
             return (row, *unmoved)
         rows = self._read(committed, self._first(start), before, embedding[fewer:])
@@ -104,9 +105,10 @@ class DraftHead:
         held = committed[1 : 1 + len(self.layer.parts)]
         return self.layer.take_in(self.joined(h, embedding), held, window)
 
-    def unread(self, committed: tuple[Any, ...]) -> tuple[int, ...]:
-        """Tokens of the pairs that wait; none in the fold mode "eager"."""
-        return () if self.pairs is None else committed[-1].ids
+    def unread(self, committed: tuple[Any, ...]) -> Unread:
+        """The pairs that wait; none in the fold mode "eager"."""
+        waiting: Unread = NONE if self.pairs is None else committed[-1]
+        return waiting
 
     def caught_up(
         self, committed: tuple[Any, ...], start: int, embedding: mx.array
@@ -116,15 +118,14 @@ class DraftHead:
         Args:
             committed: values of `parts`, in order.
             start: committed cells.
-            embedding: of the tokens of `unread`, [N, H].
+            embedding: of the tokens that wait, [N, H].
         """
-        waiting = committed[-1]
+        waiting = self.unread(committed)
         count = len(waiting.ids)
-        h = mx.concatenate(list(waiting.h)) if len(waiting.h) > 1 else waiting.h[0]
-        rows = self._read(committed, self._first(start - count), h, embedding)
+        rows = self._read(committed, self._first(start - count), waiting.h, embedding)
         held = zip(self.parts[1:-1], committed[1:-1], rows, strict=True)
         read = (part.commit(c, PendingBehind(r, 0), keep=count) for part, c, r in held)
-        return (committed[0], *read, Pairs().initial())
+        return (committed[0], *read, NONE)
 
     def _first(self, start: int) -> int:
         """Position of the pair whose token is at cell `start`."""
