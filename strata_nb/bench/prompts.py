@@ -6,7 +6,7 @@ all of them alike. A drafter pays where its windows emit more than the break-eve
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
@@ -43,6 +43,16 @@ class Arm:
     preset: str | None = None
     drafter: Callable[[], Drafter] | None = None
     fed: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is one that others are compared with."""
+        return self.preset is None and self.drafter is None
+
+    @property
+    def words(self) -> list[str]:
+        """Of its name."""
+        return self.name.replace(",", "").split()
 
 
 _RATIO = replace(RECOMMENDED, rule="ratio")
@@ -92,7 +102,7 @@ class Row:
         tokens_per_window: mean over all windows.
         acceptance: of offered drafts; None without any.
         speed: decode time without drafts over decode time, the median over prompts of
-            the ratio of the same prompt in the same turn, per token.
+            the ratio of the same prompt, per token, of the quickest of all rounds.
         draft_ms: what the drafter takes for a draft, ms, the median over windows that
             have one; None without any.
         even: tokens that a window must emit to cost no more than decoding without
@@ -116,16 +126,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--prompts", type=whole(1, 20), default=20, metavar="N", help="of each kind"
     )
+    parser.add_argument(
+        "--rounds", type=whole(1, 100), default=1, metavar="N", help="quickest of N"
+    )
+    parser.add_argument(
+        "--only",
+        default="",
+        metavar="WORD",
+        help="arms of this word, such as greedy; and those without drafts",
+    )
 
 
 def main(args: argparse.Namespace) -> int:
     """Measure and print a table."""
     model = load(args.model)
+    named = [arm for arm in ARMS if args.only in ("", *arm.words)]
+    arms = [arm for arm in ARMS if arm.is_plain or arm in named]
+    if not named:
+        sys.stderr.write(
+            f"--only is {args.only!r}, wanted a word of an arm's name, such as greedy\n"
+        )
+        return 2
+    how = {"count": args.prompts, "max_new": args.max_new, "rounds": args.rounds}
     say = sys.stdout.write
     heads = ("tokens", "a window", "accepted", "speed", "draft ms", "even at")
     say(f"{'':8}{'arm':24}{''.join(f'{head:>10}' for head in heads)}\n")
     for kind in KINDS:
-        for row in measure(model, kind, count=args.prompts, max_new=args.max_new):
+        for row in measure(model, kind, arms=arms, **how):
             accepted = "" if row.acceptance is None else f"{row.acceptance:.0%}"
             cost = "" if row.draft_ms is None else f"{row.draft_ms:.2f}"
             say(
@@ -135,41 +162,47 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def measure(model: Model, kind: Kind, *, count: int, max_new: int) -> Iterator[Row]:
-    """Every arm on `count` prompts of a kind.
+def measure(
+    model: Model,
+    kind: Kind,
+    *,
+    count: int,
+    max_new: int,
+    rounds: int = 1,
+    arms: Sequence[Arm] = ARMS,
+) -> Iterator[Row]:
+    """Each arm on `count` prompts of a kind.
 
     Args:
         model: a loaded model.
         kind: of prompts.
         count: prompts.
         max_new: tokens of each answer at most.
+        rounds: how often; of each prompt the quickest counts.
+        arms: some of `ARMS`, in their order, one without drafts before others.
 
     Raises:
         CheckpointError: the model has no tokenizer or no chat template.
     """
-    found: dict[str, list[Reply]] = {arm.name: [] for arm in ARMS}
-    costs: dict[str, list[float]] = {arm.name: [] for arm in ARMS}
+    found: dict[str, list[Reply]] = {arm.name: [] for arm in arms}
+    costs: dict[str, list[float]] = {arm.name: [] for arm in arms}
     for ids in prompts(model, kind)[:count]:
-        for arm in ARMS:
-            drafter = arm.drafter() if arm.drafter else None
-            more: dict[str, Any] = {"mtp": True} if arm.fed else {}
-            session = Session(
-                model,
-                preset=arm.preset,
-                drafter=drafter,
-                sampling=arm.sampling,
-                **more,
-            )
-            found[arm.name].append(session.reply(ids, max_new=max_new))
-            costs[arm.name] += [
-                record.draft_ms
-                for record in session.trace
-                if record.offered and record.draft_ms is not None
-            ]
+        tried: dict[str, list[Reply]] = {arm.name: [] for arm in arms}
+        for _ in range(rounds):
+            for arm in arms:
+                session = _session(model, arm)
+                tried[arm.name].append(session.reply(ids, max_new=max_new))
+                costs[arm.name] += [
+                    record.draft_ms
+                    for record in session.trace
+                    if record.offered and record.draft_ms is not None
+                ]
+        for name, replies in tried.items():
+            found[name].append(min(replies, key=lambda reply: reply.decode_ms))
     plain: list[Reply] = []
-    for arm in ARMS:
+    for arm in arms:
         replies = found[arm.name]
-        if arm.preset is None and arm.drafter is None:
+        if arm.is_plain:
             plain = replies
         offered = sum(reply.offered for reply in replies)
         tokens = sum(len(reply.tokens) for reply in replies)
@@ -189,6 +222,14 @@ def measure(model: Model, kind: Kind, *, count: int, max_new: int) -> Iterator[R
                 for base, reply in zip(plain, replies, strict=True)
             ),
         )
+
+
+def _session(model: Model, arm: Arm) -> Session:
+    drafter = arm.drafter() if arm.drafter else None
+    more: dict[str, Any] = {"mtp": True} if arm.fed else {}
+    return Session(
+        model, preset=arm.preset, drafter=drafter, sampling=arm.sampling, **more
+    )
 
 
 def _per_token(reply: Reply) -> float:

@@ -191,28 +191,32 @@ def test_the_draft_head_is_measured_in_windows_of_one_row(
     trained: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a clock that goes on by what is run, and stands otherwise."""
-    now = 3.0
+    now, waiting = 3.0, 0
 
     def runs(engine: Engine, rows: int) -> None:
-        nonlocal now
+        nonlocal now, waiting
         fed = engine.options.get("mtp", "off") != "off"
         now += 2.0 + 0.3 * (rows - 1) + (0.25 * rows if fed else 0.0)
+        waiting += rows if fed else 0
 
     def drafts(engine: Engine, most: int, **how: object) -> None:
-        nonlocal now
+        nonlocal now, waiting
         assert engine.options["mtp"] != "off"
-        now += 0.5 * most
+        now += 0.5 * most + 0.03125 * waiting
+        waiting = 0
 
     monkeypatch.setattr(head_cost, "_window", runs)
     monkeypatch.setattr(Engine, "draft", drafts)
     found = head_cost.measure(trained, turns=3, clock=lambda: now)
     assert found.drafts == pytest.approx({1: 0.25, 2: 0.5, 3: 0.75, 4: 1.0})
-    assert found.pairs == pytest.approx({1: 0.125, 4: 0.5})
+    assert found.windows == pytest.approx({1: 0.125, 4: 0.5})
+    assert found.pairs == pytest.approx({1: 0.015625, 64: 1.0})
     assert found.row == pytest.approx(0.15)
     assert found.text == (
         "The draft head, in windows of one row. A draft of so many tokens: 1: 0.25, "
-        "2: 0.50, 3: 0.75, 4: 1.00.\nIts pairs in a window of so many rows: 1: 0.12, "
-        "4: 0.50. A row more: 0.15.\n"
+        "2: 0.50, 3: 0.75, 4: 1.00.\nSo many waiting pairs more: 1: 0.02, 64: 1.00. "
+        "A window of so many rows with the head on: 1: 0.12, 4: 0.50 more.\n"
+        "A row more: 0.15.\n"
     )
 
 
