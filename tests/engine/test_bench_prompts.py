@@ -80,6 +80,7 @@ def test_the_quickest_of_rounds_counts(
     trained: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A round in which others used the machine is as if it had not been."""
+    turn, whole = 0, Session.reply
 
     def reply(session: Session, ids: Sequence[int], **how: object) -> Reply:
         nonlocal turn
@@ -88,7 +89,6 @@ def test_the_quickest_of_rounds_counts(
         slow = 9.0 if turn % 3 else 1.0
         return replace(made, decode_ms=made.windows * slow)
 
-    turn, whole = 0, Session.reply
     monkeypatch.setattr(Session, "reply", reply)
     arms = [arm for arm in ARMS if arm.name in ("greedy, no drafts", "greedy, lookup")]
     rows = measure(trained, "code", count=2, max_new=12, rounds=3, arms=arms)
