@@ -12,7 +12,7 @@ from strata_nb.engine import Engine
 from strata_nb.faults import FAULTS
 from strata_nb.gates.gate_1.defaults import unasked
 from strata_nb.gates.gate_3 import rejection
-from strata_nb.gates.gate_4 import resume
+from strata_nb.gates.gate_4 import full_disk, resume
 from strata_nb.gates.records import HEAD_PARTS, PARTS, Case
 from strata_nb.gates.runner import _watched
 from strata_nb.gates.stage.places import parts_of
@@ -69,6 +69,17 @@ def test_a_save_that_fails_is_tried_with_the_head(
     assert result.findings == ()
     assert len(saved) == 2
     assert saved[0] == saved[1] >= {*HEAD_PARTS}
+
+
+def test_a_full_disk_is_tried_with_the_head(headed: Model) -> None:
+    every = resume.cases(headed.config, "quick", CONTEXT)
+    (case,) = (c for c in every if ("how", "full disk") in c.params)
+    (result,) = resume.run([case], Rig(headed))
+    assert result.findings == ()
+    # What is tried has the parts of the head: as if it were tried here.
+    engine = full_disk.made(headed)
+    engine.prefill([1, 2, 3])
+    assert {leaf.part for leaf in engine.leaves()} >= {*HEAD_PARTS}
 
 
 def test_the_gate_of_defaults_says_that_the_head_is_on(headed: Model) -> None:

@@ -11,7 +11,7 @@ import mlx.core as mx
 
 from strata_nb.engine import Engine
 from strata_nb.errors import SavedStateError
-from strata_nb.model import load
+from strata_nb.model import Model, load
 
 
 def refused(engine: Engine, path: Path) -> bool:
@@ -32,10 +32,15 @@ def restored(engine: Engine, path: Path) -> dict[str, str] | None:
     return engine.digests()
 
 
+def made(model: Model) -> Engine:
+    """An engine with all the state there is, a draft head's too."""
+    return model.engine(mtp=model.config.has_head)
+
+
 def tried(request: dict[str, Any], folder: Path) -> dict[str, bool]:
     """Save, go on, save again without room; what became of both files."""
     model = load(request["model"], dtype=request["dtype"])
-    engine, prompt = model.engine(), request["prompt"]
+    engine, prompt = made(model), request["prompt"]
     engine.prefill(prompt)
     old, new = folder / "old", folder / "new"
     engine.save(old)
@@ -50,9 +55,9 @@ def tried(request: dict[str, Any], folder: Path) -> dict[str, bool]:
     return {
         "refused": both,
         "old survives": old.read_bytes() == kept,
-        "old restores": restored(model.engine(), old) == saved,
+        "old restores": restored(made(model), old) == saved,
         "nothing new": [p.name for p in folder.iterdir()] == ["old"],
-        "no later hit": restored(model.engine(), new) is None,
+        "no later hit": restored(made(model), new) is None,
         "state as before": engine.digests() == before,
     }
 
