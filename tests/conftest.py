@@ -4,6 +4,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import strata_nb
 from heads import write_with_head
@@ -13,6 +14,16 @@ from tiny import random_config, small_config, tiny_config, write_checkpoint
 # want them whoever started the tests.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# A machine that is slow or busy is no error, and what fails once has to fail again.
+settings.register_profile(
+    "repeats",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("repeats")
 
 
 @pytest.fixture(scope="session")

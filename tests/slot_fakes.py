@@ -14,7 +14,7 @@ from strata_nb.experts.record import Field, RecordLayout
 from strata_nb.experts.slots import Layer
 from strata_nb.experts.source import Target
 
-WAIT = 30.0
+WAIT = 120.0
 """Seconds after which a test says that something hangs."""
 
 LAYOUT = RecordLayout(

@@ -1,14 +1,14 @@
 """JupyterLab in a real browser, shut off from every network but loopback."""
 
 import contextlib
+import http.client
+import json
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,9 +17,15 @@ from typing import Any
 
 import nbformat.v4
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+# What is waited for ends a wait at once, so this long is only what fails (in ms).
+PATIENCE = 60_000
+# `STRATA_SLOW_PAGE=6` makes the page's processor so many times slower: what a slow
+# machine brings to light is found on a fast one.
+SLOWER = float(os.environ.get("STRATA_SLOW_PAGE", "1"))
+expect.set_options(timeout=PATIENCE)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = (
     "--no-sandbox",
@@ -47,7 +53,7 @@ IDLE = """() => {
 }"""
 RUN_ALL = """() => Promise.race([
   window.jupyterapp.commands.execute('notebook:run-all-cells').then(() => 'done'),
-  new Promise((resolve) => setTimeout(() => resolve('timeout'), 120000))])"""
+  new Promise((resolve) => setTimeout(() => resolve('timeout'), 300000))])"""
 IN_KERNEL = """async (code) => {
   const session = window.jupyterapp.shell.currentWidget.sessionContext.session;
   const asked = session.kernel.requestExecute({ code, store_history: false });
@@ -57,9 +63,25 @@ IN_KERNEL = """async (code) => {
     if (message.header.msg_type === 'stream') out += text;
     if (message.header.msg_type === 'error') out += traceback.join('\\n');
   };
-  await asked.done;
+  const late = new Promise((_, reject) => setTimeout(() => reject("no answer"), 60000));
+  await Promise.race([asked.done, late]);
   return out;
 }"""
+# Each view is there and each chart shows all that has come.
+RESTED = """() => {
+  const shown = [...document.querySelectorAll("[data-mime-type*='widget-view']")];
+  const charts = [...document.querySelectorAll('.strata-place, .strata-chart')];
+  return shown.every((one) => one.querySelector('.jupyter-widgets')
+      && !one.querySelector('.jupyter-widgets:empty'))
+    && charts.every((one) => one.matches('.strata-chart')
+      ? ['ready', 'error'].includes(one.dataset.state) : one.childElementCount);
+}"""
+SAVED = "() => !window.jupyterapp.shell.currentWidget.context.model.dirty"
+# anywidget's word about a model that took 2 s to begin; ours hear all the same
+# (`test_late.py`).
+LATE = "[anywidget] Failed to initialize model."
+# An image that has just come is not decoded yet; one that can't be makes this fail.
+DECODED = "(image) => image.decode().then(() => image.naturalWidth > 0)"
 SHUT_DOWN = "() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()"
 
 
@@ -97,6 +119,19 @@ class Opened:
         """Run `code` beside the notebook and return what it printed."""
         return str(self.page.evaluate(IN_KERNEL, code)).strip()
 
+    def rest(self) -> None:
+        """Wait until the page shows all that Python has sent."""
+        # Answers come in the order of questions: what was asked before has come too.
+        self.in_kernel("pass")
+        self.page.wait_for_function(RESTED)
+
+    def until(self, code: str, want: str) -> None:
+        """Wait until `code` prints `want` in the kernel."""
+        end = time.monotonic() + PATIENCE / 1000
+        while (got := self.in_kernel(code)) != want and time.monotonic() < end:
+            self.page.wait_for_timeout(100)
+        assert got == want
+
     def cells(self) -> int:
         """Return how many cells the notebook has."""
         script = "() => window.jupyterapp.shell.currentWidget.content.widgets.length"
@@ -107,6 +142,8 @@ class Opened:
         self.page.evaluate(
             "() => window.jupyterapp.commands.execute('docmanager:save')"
         )
+        # Where Lab is saving by itself, the command is none.
+        self.page.wait_for_function(SAVED)
 
 
 @pytest.fixture(scope="session")
@@ -127,26 +164,25 @@ def served(home: Path, module: str, app: str) -> Iterator[Lab]:
     for name, place in FOLDERS.items():
         (home / place).mkdir(exist_ok=True)
         environment[name] = str(home / place)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     command = [
         sys.executable, "-m", module, "--no-browser", "--allow-root",
-        "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}",
-        "--ServerApp.port_retries=0", f"--ServerApp.root_dir={folder}",
-        f"--{app}.expose_app_in_browser=True",
+        "--ServerApp.ip=127.0.0.1", "--ServerApp.port=0",
+        f"--ServerApp.root_dir={folder}", f"--{app}.expose_app_in_browser=True",
     ]  # fmt: skip
     with (home / "log").open("wb") as log:
         process = subprocess.Popen(
             command, env=environment, stdout=log, stderr=subprocess.STDOUT
         )
-    started = Lab(f"http://127.0.0.1:{port}", environment["JUPYTER_TOKEN"], folder)
     try:
-        _wait(f"{started.url}/api/status?token={started.token}", process, home / "log")
-        yield started
+        url = _wait(process, home)
+        yield Lab(url, environment["JUPYTER_TOKEN"], folder)
     finally:
         process.terminate()
-        process.wait(15)
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def ask_nobody(settings: Path) -> None:
@@ -155,17 +191,20 @@ def ask_nobody(settings: Path) -> None:
     file.write_text('{"fetchNews": "false", "checkForUpdates": false}')
 
 
-def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        if process.poll() is not None:
-            break
-        try:
-            with urllib.request.urlopen(url, timeout=2):
-                return
-        except urllib.error.URLError:
-            time.sleep(0.1)
-    pytest.fail(f"JupyterLab did not start:\n{log.read_text()[-2000:]}")
+def _wait(process: subprocess.Popen[bytes], home: Path) -> str:
+    """Wait for the server's answer; it says in a file which port it chose."""
+    told = home / FOLDERS["JUPYTER_RUNTIME_DIR"] / f"jpserver-{process.pid}.json"
+    end = time.monotonic() + 180
+    while time.monotonic() < end and process.poll() is None:
+        # The file may be half written, and the server too busy for an answer yet.
+        with contextlib.suppress(OSError, ValueError, http.client.HTTPException):
+            server = json.loads(told.read_text())
+            url = f"http://127.0.0.1:{server['port']}"
+            status = f"{url}/api/status?token={server['token']}"
+            with urllib.request.urlopen(status, timeout=10):
+                return url
+        time.sleep(0.1)
+    pytest.fail(f"JupyterLab did not start:\n{(home / 'log').read_text()[-2000:]}")
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +212,7 @@ def browser() -> Iterator[Browser]:
     """Open the browser once."""
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(
-            executable_path=chromium(), args=list(ARGUMENTS)
+            executable_path=chromium(), args=list(ARGUMENTS), timeout=3 * PATIENCE
         )
         yield opened
         opened.close()
@@ -210,25 +249,38 @@ def opening(lab: Lab, browser: Browser) -> Iterator[OpenNotebook]:
         if cells:
             _write_notebook(lab.folder / name, cells)
         context = browser.new_context(viewport={"width": size[0], "height": size[1]})
-        notebook = Opened(context.new_page())
+        notebook = Opened(_new_page(context))
         opened.append(notebook)
         _watch(notebook, lab)
         address = f"{lab.url}/{lab.page}/{name}?token={lab.token}&reset"
         notebook.page.goto(address)
-        notebook.page.wait_for_function(IDLE, timeout=60_000)
+        notebook.page.wait_for_function(IDLE)
         if run:
             assert notebook.page.evaluate(RUN_ALL) == "done"
             notebook.page.wait_for_function(IDLE)
+            notebook.rest()
         return notebook
 
     yield open_it
     wrong = []
     for notebook in opened:
         outputs = notebook.page.locator(".jp-OutputArea-output[data-mime-type*=stderr]")
-        wrong += notebook.wrong + outputs.all_inner_texts()
-        notebook.page.evaluate(SHUT_DOWN)
-        notebook.page.context.close()
+        try:
+            wrong += notebook.wrong + outputs.all_inner_texts()
+            notebook.page.evaluate(SHUT_DOWN)
+        finally:
+            notebook.page.context.close()
     assert not wrong
+
+
+def _new_page(context: BrowserContext) -> Page:
+    # Lab's first page is more than anything later.
+    context.set_default_timeout(2 * PATIENCE)
+    page = context.new_page()
+    if SLOWER > 1:
+        throttle = context.new_cdp_session(page)
+        throttle.send("Emulation.setCPUThrottlingRate", {"rate": SLOWER})
+    return page
 
 
 def _write_notebook(path: Path, cells: Sequence[str]) -> None:
@@ -253,6 +305,10 @@ def _watch(notebook: Opened, lab: Lab) -> None:
         if message.type == "error":
             wrong.append(f"console: {message.text}")
 
+    def broke(error: Any) -> None:
+        if LATE not in str(error):
+            wrong.append(f"page: {error}")
+
     page.on("request", asked)
     page.on("console", logged)
-    page.on("pageerror", lambda error: wrong.append(f"page: {error}"))
+    page.on("pageerror", broke)

@@ -43,9 +43,9 @@ def test_tokens_are_words_and_linked_views_move(open_notebook: OpenNotebook) -> 
     notebook = open_notebook("cases.ipynb", cells=[CELL])
     page = notebook.page
     panels = page.locator(".strata-panel")
-    expect(panels).to_have_count(3, timeout=60_000)
+    expect(panels).to_have_count(3)
     charts = page.locator(".strata-panel .strata-chart[data-state=ready]")
-    expect(charts.first).to_be_visible(timeout=60_000)
+    expect(charts.first).to_be_visible()
     rows = page.locator(".strata-panel[data-kind=acceptance] table tr")
     expect(rows.filter(has_text="<img·src=x·onerror=").first).to_be_visible()
     expect(rows.filter(has_text="</script><script>").first).to_be_visible()
@@ -57,10 +57,10 @@ def test_tokens_are_words_and_linked_views_move(open_notebook: OpenNotebook) -> 
     notebook.in_kernel("line.select(window=0)")
     for kind in ("timeline", "acceptance", "histories"):
         status = page.locator(f".strata-panel[data-kind={kind}] .strata-status")
-        expect(status).to_have_attribute("data-window", "0", timeout=20_000)
+        expect(status).to_have_attribute("data-window", "0")
     panels.nth(1).get_by_label("Window", exact=True).focus()
     page.keyboard.press("End")
     for kind in ("timeline", "acceptance", "histories"):
         status = page.locator(f".strata-panel[data-kind={kind}] .strata-status")
-        expect(status).to_have_attribute("data-window", "1", timeout=20_000)
+        expect(status).to_have_attribute("data-window", "1")
     assert page.evaluate("() => window.hacked") is None

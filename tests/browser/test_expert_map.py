@@ -43,7 +43,7 @@ def panel(page: Page, kind: str, *charts: str) -> tuple[Locator, Locator]:
     view = page.locator(f".strata-panel[data-kind={kind}]").first
     for chart in charts:
         found = view.locator(f".strata-{chart} .strata-chart").first
-        expect(found).to_have_attribute("data-state", "ready", timeout=30_000)
+        expect(found).to_have_attribute("data-state", "ready")
     return view, view.locator(".strata-status")
 
 

@@ -7,7 +7,7 @@ import nbformat
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from browser.conftest import REPOSITORY, OpenNotebook
+from browser.conftest import DECODED, REPOSITORY, OpenNotebook
 from browser.test_notebook_01 import THEME
 from browser.test_stepper import RESTART
 
@@ -15,7 +15,6 @@ pytestmark = pytest.mark.browser
 
 NAME = "05_ple.ipynb"
 FIRST = "1: 4 rows, 2 kept: pair, row 0"
-SLOW = 60_000
 FAKE = """
 from strata_widgets import FaultSwitch, state_charts
 from strata_widgets.state_charts import Box
@@ -29,8 +28,11 @@ def draw(fault):
 fake = FaultSwitch(draw, faults=["qsa_ring", "qsa_old_tail"])
 fake
 """
-RECOLOURED = """([begins, light]) =>
-  getComputedStyle(document.querySelector(begins)).stroke !== light"""
+# While a chart is drawn anew its marks are gone.
+RECOLOURED = """([begins, light]) => {
+  const mark = document.querySelector(begins);
+  return !!mark && getComputedStyle(mark).stroke !== light;
+}"""
 
 
 def switches(page: Page) -> Locator:
@@ -43,7 +45,7 @@ def status(switch: Locator) -> Locator:
 
 def fault_is(switch: Locator, name: str) -> None:
     """Wait for Python's echo; what the control shows by itself proves nothing."""
-    expect(status(switch)).to_have_attribute("data-fault", name, timeout=SLOW)
+    expect(status(switch)).to_have_attribute("data-fault", name)
 
 
 def box(begins: str) -> str:
@@ -105,9 +107,9 @@ def test_without_a_kernel_the_pictures_are_there(open_notebook: OpenNotebook) ->
     outputs = [out for cell in notebook.cells for out in cell.get("outputs", ())]
     drawn = [out for out in outputs if "image/png" in out.get("data", {})]
     assert len(drawn) > 4
-    expect(pictures).to_have_count(len(drawn), timeout=SLOW)
+    expect(pictures).to_have_count(len(drawn))
     for picture in pictures.all():
-        assert picture.evaluate("(image) => image.complete && image.naturalWidth > 0")
+        assert picture.evaluate(DECODED)
     expect(switches(page)).to_have_count(0)
 
 
@@ -122,7 +124,7 @@ def test_what_goes_wrong_is_said(open_notebook: OpenNotebook) -> None:
     box_says(page, "now: slot 0", "8, committed")
 
     choice.select_option("qsa_old_tail")
-    expect(status(switch)).to_have_text("KeyError: 'no such slot'", timeout=SLOW)
+    expect(status(switch)).to_have_text("KeyError: 'no such slot'")
     expect(choice).to_have_value("qsa_ring")
     box_says(page, "now: slot 0", "8, committed")
 

@@ -36,15 +36,15 @@ def test_rows_due_are_replayed_by_the_next_run(open_notebook: OpenNotebook) -> N
     view = page.locator(".strata-panel[data-kind=foldview]").first
     line = view.locator(".strata-status")
     chart = view.locator(".strata-rows .strata-chart").first
-    expect(chart).to_have_attribute("data-state", "ready", timeout=60_000)
+    expect(chart).to_have_attribute("data-state", "ready")
     expect(line).to_contain_text("3 windows, 1 replays 2 rows; window 2: T = 3, keep 1")
 
-    def boxes(begin: str) -> int:
-        return chart.locator(f"path[aria-label^='{begin}']").count()
-
-    assert boxes("run begins: window 1, row") == 2
-    assert boxes("run: window 2, row 0: partial, state after row 0") == 1
-    assert boxes("commit: window 2, row 2: ✗, rejected") == 1
+    for begin, count in (
+        ("run begins: window 1, row", 2),
+        ("run: window 2, row 0: partial, state after row 0", 1),
+        ("commit: window 2, row 2: ✗, rejected", 1),
+    ):
+        expect(chart.locator(f"path[aria-label^='{begin}']")).to_have_count(count)
     # A row that the window before left due leads there.
     chart.locator("path[aria-label^='run begins: window 1, row 2']").click(
         force=True  # its text lies above it, and means the same

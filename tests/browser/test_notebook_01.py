@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from browser.conftest import OpenNotebook
+from browser.conftest import DECODED, OpenNotebook
 from browser.test_stepper import bars, button, chart, draft, labels, phase, status
 
 pytestmark = pytest.mark.browser
@@ -11,8 +11,11 @@ pytestmark = pytest.mark.browser
 NAME = "01_hand_drafts.ipynb"
 THEME = """(theme) =>
   window.jupyterapp.commands.execute('apputils:change-theme', { theme })"""
-RECOLOURED = """(light) =>
-  getComputedStyle(document.querySelector('.strata-union svg text')).fill !== light"""
+# While a chart is drawn anew its text is gone.
+RECOLOURED = """(light) => {
+  const text = document.querySelector('.strata-union svg text');
+  return !!text && getComputedStyle(text).fill !== light;
+}"""
 
 
 def ink(page: Page) -> str:
@@ -31,6 +34,7 @@ def test_a_window_by_hand_on_the_real_engine(open_notebook: OpenNotebook) -> Non
     button(page, "Run").click()
     phase(page, "run")
     expect(bars(union)).not_to_have_count(0)
+    notebook.rest()
     opened = labels(union)
     button(page, "Finish").click()
     phase(page, "finished")
@@ -53,14 +57,17 @@ def test_a_window_by_hand_on_the_real_engine(open_notebook: OpenNotebook) -> Non
     expect(page.locator(".strata-verdict")).to_have_text(
         ["root", "accepted", "first mismatch", "never reached"]
     )
+    notebook.rest()
     before = labels(windows)
     button(page, "Commit").click()
     phase(page, "committed")
     expect(bars(windows)).not_to_have_count(len(before))
+    notebook.rest()
     assert labels(union) != opened
     code = "print(len([r for r in stepper.engine.trace if not r.headless]))"
     assert notebook.in_kernel(code) == "2"
 
+    notebook.rest()
     light = ink(page)
     page.evaluate(THEME, "JupyterLab Dark")
     page.wait_for_function(RECOLOURED, arg=light)
@@ -75,7 +82,7 @@ def test_without_a_kernel_the_still_picture_is_there(
     pictures = page.locator(".jp-OutputArea-output img")
     expect(pictures).not_to_have_count(0)
     for picture in pictures.all():
-        assert picture.evaluate("(image) => image.complete && image.naturalWidth > 0")
+        assert picture.evaluate(DECODED)
     assert page.locator(".strata-stepper").count() == 0
     expect(page.locator(".jp-OutputArea-output[data-mime-type*=stderr]")).to_have_count(
         0

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from browser.conftest import SHUT_DOWN, Lab, OpenNotebook
+from browser.conftest import DECODED, SHUT_DOWN, Lab, OpenNotebook
 from browser.test_stepper import FAKE, phase
 
 pytestmark = pytest.mark.browser
@@ -23,8 +23,8 @@ def test_the_picture_takes_the_place_of_a_widget_without_kernel(
     notebook.page.evaluate(SHUT_DOWN)
 
     again = open_notebook("saved.ipynb", run=False)
-    expect(again.page.locator(".strata-still")).to_be_visible(timeout=20_000)
-    assert again.page.locator(".strata-still").evaluate("(i) => i.naturalWidth > 0")
+    expect(again.page.locator(".strata-still")).to_be_visible()
+    assert again.page.locator(".strata-still").evaluate(DECODED)
     failed = again.page.get_by_text("Error displaying widget")
     expect(failed).to_have_count(1)
     expect(failed).to_be_hidden()

@@ -60,7 +60,7 @@ def panel(page: Page, kind: str) -> Locator:
 
 def ready(view: Locator, chart: str) -> Locator:
     found = view.locator(f".strata-{chart} .strata-chart").first
-    expect(found).to_have_attribute("data-state", "ready", timeout=30_000)
+    expect(found).to_have_attribute("data-state", "ready")
     return found
 
 

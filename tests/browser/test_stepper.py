@@ -33,6 +33,11 @@ RUN_AT_ONCE = """(text) => {
   field.dispatchEvent(new Event('input'));
   document.querySelector('[data-verb=run]').click();
 }"""
+AT_THE_END = """() => {
+  const box = document.querySelector('.strata-text');
+  return box.scrollTop + box.clientHeight === box.scrollHeight
+    && box.clientHeight % 26 === 0 && box.clientHeight < box.scrollHeight;
+}"""
 RESTART = """() =>
   window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()"""
 
@@ -43,12 +48,12 @@ def status(page: Page) -> Locator:
 
 def phase(page: Page, name: str) -> None:
     """Wait for Python's echo; what the page did by itself proves nothing."""
-    expect(status(page)).to_have_attribute("data-phase", name, timeout=20_000)
+    expect(status(page)).to_have_attribute("data-phase", name)
 
 
 def button(page: Page, name: str) -> Locator:
     # Until Python's answer a click does nothing.
-    expect(page.locator(".strata-waiting")).to_have_count(0, timeout=20_000)
+    expect(page.locator(".strata-waiting")).to_have_count(0)
     return page.get_by_role("button", name=name, exact=True).first
 
 
@@ -59,7 +64,7 @@ def draft(page: Page) -> Locator:
 def chart(page: Page, name: str) -> Locator:
     """Return a chart that is drawn."""
     found = page.locator(f".strata-{name} .strata-chart").first
-    expect(found).to_have_attribute("data-state", "ready", timeout=30_000)
+    expect(found).to_have_attribute("data-state", "ready")
     return found
 
 
@@ -68,7 +73,9 @@ def bars(drawn: Locator) -> Locator:
 
 
 def labels(drawn: Locator) -> list[str]:
-    return [str(bar.get_attribute("aria-label")) for bar in bars(drawn).all()]
+    """The labels of one moment; which one, `Opened.rest` says."""
+    said = bars(drawn).evaluate_all("(all) => all.map((bar) => bar.ariaLabel)")
+    return [str(label) for label in said]
 
 
 def test_type_run_finish_keep_commit(open_notebook: OpenNotebook) -> None:
@@ -104,6 +111,7 @@ def test_type_run_finish_keep_commit(open_notebook: OpenNotebook) -> None:
     expect(status(page)).to_have_attribute("data-keep", "2")
     expect(status(page)).to_have_attribute("data-position", "4")
     expect(windows).not_to_contain_text("Commit a window with drafts")
+    notebook.rest()
     assert sorted(labels(windows)) == [
         "window 1: 0 first mismatch",
         "window 1: 0 never reached",
@@ -136,9 +144,12 @@ def test_errors_are_words_and_change_nothing(open_notebook: OpenNotebook) -> Non
     phase(page, "ready")
     draft(page).fill(" x")
     expect(button(page, "Run")).to_be_enabled()
+    expect(preview).to_contain_text("1 draft")
+    notebook.rest()
     below = page.locator(".strata-charts").bounding_box()
     button(page, "Run").click()
     phase(page, "run")
+    notebook.rest()
     assert page.locator(".strata-charts").bounding_box() == below
     expect(button(page, "Run")).to_be_disabled()
     button(page, "Finish").click()
@@ -151,6 +162,7 @@ def test_errors_are_words_and_change_nothing(open_notebook: OpenNotebook) -> Non
     expect(status(page)).to_have_attribute("data-position", "2")
     expect(page.locator(".strata-verdict")).to_have_count(0)
     # The window came and went, and nothing below it moved.
+    notebook.rest()
     assert page.locator(".strata-charts").bounding_box() == below
     button(page, "Fill in the model's own").click()
     expect(draft(page)).to_have_value("):\n    return")
@@ -160,11 +172,7 @@ def test_the_end_of_a_long_text_is_seen_at_once(open_notebook: OpenNotebook) -> 
     long = FAKE.replace('"def f(x"', '"def f(x):\\n" * 12 + "def"')
     page = open_notebook("long.ipynb", cells=[long]).page
     expect(page.locator(".strata-root")).to_be_in_viewport()
-    seen = page.locator(".strata-text").evaluate(
-        "(box) => [box.scrollTop + box.clientHeight - box.scrollHeight,"
-        " box.clientHeight % 26, box.clientHeight < box.scrollHeight]"
-    )
-    assert seen == [0, 0, True]
+    page.wait_for_function(AT_THE_END)
 
 
 def test_a_kernel_that_is_gone_is_said(open_notebook: OpenNotebook) -> None:
@@ -241,7 +249,7 @@ def test_controls_have_names_and_keep_their_keys(open_notebook: OpenNotebook) ->
         # This key alone: it inserts a cell, and others would delete that one again.
         page.keyboard.press("b")
         assert notebook.cells() == 2
-    assert draft(page).input_value() == "):b"
+    expect(draft(page)).to_have_value("):b")
 
     draft(page).fill("):")
     page.keyboard.press("Control+Enter")
@@ -376,7 +384,7 @@ def test_a_page_opened_later_has_the_draft(open_notebook: OpenNotebook) -> None:
     expect(draft(page)).not_to_have_value("")
     notebook.save()
     page.reload()
-    expect(draft(page)).to_have_value("):\n    return x + 1\ndef", timeout=20_000)
+    expect(draft(page)).to_have_value("):\n    return x + 1\ndef")
     expect(page.locator(".strata-preview .strata-chip")).to_have_count(7)
     window_by_clicks(page)
     assert record(notebook, "drafter") == "perfect"

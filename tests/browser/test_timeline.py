@@ -31,7 +31,7 @@ def status(view: Locator) -> Locator:
 
 def ready(view: Locator, chart: str) -> Locator:
     found = view.locator(f".strata-{chart} .strata-chart").first
-    expect(found).to_have_attribute("data-state", "ready", timeout=30_000)
+    expect(found).to_have_attribute("data-state", "ready")
     return found
 
 

@@ -96,8 +96,36 @@ def test_a_throttle_refuses_what_is_no_speed(
 BIG = RecordLayout("float32", 0, (Field("gate_up", "float32", (1 << 16,), 0),), 1 << 18)
 
 
+class Waiting(Throttle):
+    """Its clock goes on with what is waited for, and not with what the machine does."""
+
+    def __init__(self, mb_per_s: float) -> None:
+        self.time = Clock()
+        super().__init__(mb_per_s, clock=self.time)
+
+    def left(self, due: float) -> float:
+        with self._lock:
+            self.time.now = max(self.time.now, due)
+        return 0.0
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_four_fifths_of_the_throttled_rate_are_reached(threads: int) -> None:
+    throttle = Waiting(20.0)
+    with SlotPool(
+        Source(experts=40, layout=BIG),
+        slots=40,
+        memory=Memory(1, 40, layout=BIG),
+        threads=threads,
+        throttle=throttle,
+    ) as pool:
+        pool.take(0, range(40))
+        rate = pool.counters.total.bytes_read / throttle.time.now / 1e6
+    assert 0.8 * 20 <= rate <= 1.02 * 20
+
+
 @pytest.mark.parametrize(("threads", "latency_ms"), [(1, 0.0), (4, 0.0), (4, 10.0)])
-def test_four_fifths_of_the_throttled_rate_are_reached(
+def test_no_more_than_the_throttled_rate_is_reached(
     threads: int, latency_ms: float
 ) -> None:
     source = Source(experts=40, layout=BIG)
@@ -112,22 +140,28 @@ def test_four_fifths_of_the_throttled_rate_are_reached(
         pool.take(0, range(40))
         seconds = time.perf_counter() - began
         total = pool.counters.total
-    rate = total.bytes_read / seconds / 1e6
-    assert 0.8 * 20 <= rate <= 1.02 * 20
-    assert total.wait_seconds == pytest.approx(seconds, rel=0.1)
+    # A busy machine makes it less; how much less is no error.
+    assert total.bytes_read / seconds / 1e6 <= 1.02 * 20
+    assert 0 < total.wait_seconds <= seconds
 
 
 def test_latencies_pass_at_the_same_time() -> None:
+    class Meeting(Throttle):
+        """Nobody's latency begins to pass before four wait for theirs."""
+
+        met = threading.Barrier(4)
+
+        def left(self, due: float) -> float:
+            self.met.wait(WAIT)
+            return super().left(due)
+
+    throttle = Meeting(1000.0, latency_ms=100)
     with SlotPool(
-        Source(),
-        slots=8,
-        memory=Memory(1, 8),
-        threads=4,
-        throttle=Throttle(1000.0, latency_ms=100),
+        Source(), slots=8, memory=Memory(1, 8), threads=4, throttle=throttle
     ) as pool:
         began = time.perf_counter()
-        pool.take(0, range(8))
-        assert 0.2 <= time.perf_counter() - began < 0.6
+        assert len(pool.take(0, range(8)).slots) == 8
+        assert time.perf_counter() - began >= 0.2
 
 
 def test_what_somebody_waits_for_is_read_before_what_was_hinted() -> None:
@@ -247,7 +281,8 @@ def test_a_throttled_read_does_not_hold_up_the_end() -> None:
     pool.hint(0, [1, 2])
     began = time.perf_counter()
     pool.close()
-    assert time.perf_counter() - began < 5
+    # The read would have taken a thousand seconds.
+    assert time.perf_counter() - began < WAIT
 
 
 def test_a_pool_that_nobody_holds_ends_its_threads() -> None:

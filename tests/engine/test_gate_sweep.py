@@ -85,7 +85,8 @@ def test_a_killed_worker_loses_nothing(
 
 def _alive(pid: int) -> None:
     """Raises where there is no such process any more; gives it a moment to go."""
-    for _ in range(100):
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
         os.kill(pid, 0)
         time.sleep(0.05)
 
@@ -222,7 +223,8 @@ def test_a_scheduler_that_does_not_answer_is_named(
     began = time.monotonic()
     with pytest.raises(GateError, match=f"no scheduler answers at '{address}' "):
         sweep.count(address)
-    assert time.monotonic() - began < 5
+    # Its own patience would be 30 s.
+    assert time.monotonic() - began < 20
 
 
 def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

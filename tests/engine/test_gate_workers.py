@@ -192,11 +192,11 @@ def test_whatever_stops_a_run_ends_its_processes_at_once(
     tiny: strata_nb.Model,
     tiny_folder: Path,
 ) -> None:
-    wanted = tasks(tiny_folder, "same") + tasks(tiny_folder, "same", seconds=30)
+    wanted = tasks(tiny_folder, "same") + tasks(tiny_folder, "same", seconds=600)
     began = time.monotonic()
     with pytest.raises(error):
         run_tasks(wanted, model=tiny, floor=None, workers=workers, progress=progress)
-    assert time.monotonic() - began < 25
+    assert time.monotonic() - began < 300
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -204,7 +204,7 @@ def test_a_run_is_cancelled_between_two_cases(
     workers: int, tiny: strata_nb.Model, tiny_folder: Path
 ) -> None:
     asked = threading.Event()
-    wanted = tasks(tiny_folder, "same") + tasks(tiny_folder, *["same"] * 3, seconds=10)
+    wanted = tasks(tiny_folder, "same") + tasks(tiny_folder, *["same"] * 3, seconds=60)
     with pytest.raises(GateError, match="was cancelled after 1 of 4 cases; start it"):
         run_tasks(
             wanted,

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -139,9 +138,9 @@ def get(url: str, *, within_s: float = 0) -> str:
     end = time.monotonic() + within_s
     while True:
         try:
-            with urllib.request.urlopen(url, timeout=10) as answer:
+            with urllib.request.urlopen(url, timeout=60) as answer:
                 return str(answer.read(), "utf-8")
-        except (urllib.error.URLError, ConnectionError):
+        except OSError:
             if time.monotonic() > end:
                 raise
             time.sleep(0.1)

@@ -85,7 +85,8 @@ def compare(path: Path) -> "subprocess.CompletedProcess[str]":
         sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
         # First of all, since it makes an import of nbval's several times shorter.
         "-p", "strata_widgets",
-        "--nbval", "--nbval-current-env", "--nbval-cell-timeout=120",
+        "--nbval", "--nbval-current-env", "--nbval-cell-timeout=600",
+        "--nbval-kernel-startup-timeout=300",
         f"--nbval-sanitize-with={Path(__file__).parent / 'nbval_sanitize.cfg'}",
         str(path),
     ]  # fmt: skip

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import altair as alt
 import anywidget
+import traitlets
 
 from strata_widgets import together
 from strata_widgets.still import Bundle, Still, can_draw, picture_bundle, understudy
@@ -38,6 +39,9 @@ class StrataWidget(anywidget.AnyWidget):
     and random names: notebooks compare the text from run to run.
     """
 
+    # What the page's half looks itself up by.
+    _me = traitlets.Unicode().tag(sync=True)
+
     def __init__(self, **traits: Any) -> None:
         known = sorted(n for n in self.trait_names() if not n.startswith("_"))
         for name in traits:
@@ -46,7 +50,7 @@ class StrataWidget(anywidget.AnyWidget):
                     f"{type(self).__name__} has no trait `{name}`; "
                     f"it has {', '.join(f'`{n}`' for n in known)}"
                 )
-        super().__init__(**traits)
+        super().__init__(**together.named(), **traits)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

@@ -11,6 +11,36 @@ function make(tag, className = "", text = "") {
   return node;
 }
 
+// anywidget gives a model 2 s to begin. One that needs longer, on a busy page, begins all
+// the same, but each message for it is refused from then on: it is heard by hand, and asks
+// for its state and, by `missed`, for whatever else it did not hear.
+async function hearing(model, missed = () => {}) {
+  const manager = model.widget_manager;
+  if (!manager?.get_model) return;
+  const own = await manager.get_model(model.get("_me"));
+  const nothing = { content: { data: { method: "custom", content: { kind: "nothing" } } }, buffers: [] };
+  try {
+    await own._handle_comm_msg(nothing);
+  } catch {
+    const hear = Object.getPrototypeOf(own.constructor.prototype)._handle_comm_msg;
+    own._handle_comm_msg = hear;
+    own.comm?.on_msg(hear.bind(own));
+    own.comm?.send({ method: "request_state" });
+    missed();
+  }
+}
+
+// It gives a widget 10 s to be there for another one, and then fails; this one goes on.
+async function other(host, reference, signal) {
+  for (;;) {
+    try {
+      return await host.getWidget(reference);
+    } catch (error) {
+      if (signal.aborted || !/Timed out/.test(error.message)) throw error;
+    }
+  }
+}
+
 // Keys pressed in here are not the notebook's: "b" must not insert a cell.
 function guard(event) {
   const global = event.ctrlKey || event.metaKey || event.altKey || event.key === "Escape";

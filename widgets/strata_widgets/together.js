@@ -16,8 +16,9 @@ function initialize({ model }) {
     for (const part of parts) await give(part).catch((error) => console.warn(error));
   }
 
-  model.on("msg:custom", ({ parts }) => { last = last.then(() => all(parts)); });
-  model.send({ kind: "ready" });
+  model.on("msg:custom", ({ parts }) => { if (parts) last = last.then(() => all(parts)); });
+  // Not at once: what is sent to one that does not hear yet would be lost.
+  hearing(model).then(() => model.send({ kind: "ready" }));
 }
 
 export default { initialize };

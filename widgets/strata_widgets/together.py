@@ -6,23 +6,36 @@ dozen a window, beside an engine at work, were most of what a drawn frame took.
 
 import contextlib
 import threading
+import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import anywidget
+import traitlets
 
 _HERE: Final = Path(__file__).parent
+
+
+def named() -> dict[str, str]:
+    """A model's id, for itself to know: the page has no other way to tell it."""
+    own = uuid.uuid4().hex
+    return {"model_id": own, "_me": own}
 
 
 class _Carrier(anywidget.AnyWidget):
     """Carries the parts; a page that can take them apart says so."""
 
-    _esm = (_HERE / "together.js").read_text(encoding="utf-8")
+    _esm = "".join(
+        (_HERE / name).read_text(encoding="utf-8")
+        for name in ("page.js", "together.js")
+    )
+
+    _me = traitlets.Unicode().tag(sync=True)
 
     def __init__(self) -> None:
         self.ready = False
-        super().__init__()
+        super().__init__(**named())
         self.on_msg(self._heard)
 
     def __repr__(self) -> str:

@@ -98,7 +98,9 @@ function render({ model, el, signal, host }) {
     ui.root.remove();
   });
   update();
-  host.getWidget(model.get("_chart")).then((chart) => chart.render({ el: ui.chart, signal }));
+  other(host, model.get("_chart"), signal).then((chart) => chart.render({ el: ui.chart, signal }));
 }
 
-export default { render };
+const initialize = ({ model }) => void hearing(model);
+
+export default { initialize, render };

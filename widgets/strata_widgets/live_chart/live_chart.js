@@ -17,7 +17,9 @@ export default () => {
     const begin = () => take(model.get("_first"));
     begin();
     model.on("change:_first", begin);
-    model.send({ kind: "hello" });
+    const hello = () => model.send({ kind: "hello" });
+    hello();
+    hearing(model, hello);
   }
 
   function take(message) {
@@ -37,7 +39,7 @@ export default () => {
     root.dataset.state = "loading";
     el.append(root);
     // Never in `initialize`: a model that takes 2 s to start stays deaf for good.
-    const { exports: library } = await host.getWidget(model.get("_lib"));
+    const { exports: library } = await other(host, model.get("_lib"), signal);
     let chart = null, generation = 0, current = 0, drawn = -1, count = 0, revalued = false, busy = false;
     let inView = true, frame = 0, rest = 0, calm = 0, changed = -Infinity, close = 0;
 
@@ -45,7 +47,10 @@ export default () => {
     // than when all of them are made at once.
     function embed() {
       const mine = ++generation;
-      const breath = () => new Promise((done) => setTimeout(done));
+      tell();
+      // Models that begin, and have 2 s for it, come first.
+      const idle = window.requestIdleCallback ?? setTimeout;
+      const breath = () => new Promise((done) => idle(done, { timeout: 1000 }));
       library.turn = (library.turn ?? Promise.resolve()).then(breath, breath).then(() => made(mine));
       return library.turn;
     }
@@ -61,6 +66,7 @@ export default () => {
         return;
       }
       if (mine !== generation || signal.aborted) return fresh.finalize();
+      delete root.dataset.state;
       chart?.finalize();
       chart = fresh;
       current = mine;
@@ -69,7 +75,13 @@ export default () => {
       chart.view.addEventListener("click", click);
       setValues();
       await draw();
-      root.dataset.state = "ready";
+      tell();
+    }
+
+    // Ready is what shows all that has come, with a label on each mark.
+    function tell() {
+      const rests = current === generation && !busy && upToDate() && chart?.view.renderer() === model.get("renderer");
+      if (root.dataset.state !== "error") root.dataset.state = !chart ? "loading" : rests ? "ready" : "drawing";
     }
 
     function watch(name) {
@@ -118,10 +130,10 @@ export default () => {
 
     function settle() {
       if (busy || frame) calm = setTimeout(settle, APART);
-      else if (paint(model.get("renderer"))) chart.view.runAsync();
+      else if (paint(model.get("renderer"))) chart.view.runAsync().then(tell);
     }
 
-    function change() { stream(); book(); }
+    function change() { stream(); book(); tell(); }
 
     // A frame draws what is newest by then. In a hidden tab there are none.
     function book() {
@@ -156,6 +168,7 @@ export default () => {
       try { await view.runAsync(); } finally { busy = false; }
       root.dataset.seq = at;
       if (!upToDate()) book();
+      tell();
     }
 
     function insertNew(changes) {

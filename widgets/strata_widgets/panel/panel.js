@@ -209,8 +209,10 @@ function render({ model, el, signal, host }) {
   names.forEach((name, index) => {
     const place = make("div", "strata-place strata-" + name);
     ui.charts.append(place);
-    host.getWidget(model.get("_chart_" + (index + 1))).then((chart) => chart.render({ el: place, signal }));
+    other(host, model.get("_chart_" + (index + 1)), signal).then((chart) => chart.render({ el: place, signal }));
   });
 }
 
-export default { render };
+const initialize = ({ model }) => void hearing(model);
+
+export default { initialize, render };

@@ -347,8 +347,10 @@ function render({ model, el, signal, host }) {
   for (const name of ["_windows", "_positions", "_union"]) {
     const place = make("div", "strata-place " + name.replace("_", "strata-"));
     ui.charts.append(place);
-    host.getWidget(model.get(name)).then((chart) => chart.render({ el: place, signal }));
+    other(host, model.get(name), signal).then((chart) => chart.render({ el: place, signal }));
   }
 }
 
-export default { render };
+const initialize = ({ model }) => void hearing(model);
+
+export default { initialize, render };
