@@ -117,8 +117,8 @@ class Costs:
     """
 
     price: float = 0.25
-    power: float = 0.8
-    firm: float = 32.0
+    power: float = 0.7
+    firm: float = 64.0
     sure: float = 1.0
     horizon: int = 64
     _times: dict[int, "_Newest"] = field(default_factory=dict, init=False, repr=False)
