@@ -116,6 +116,30 @@ def test_cold_experts_cost_what_was_waited_for_them() -> None:
     assert costs.cold(8) == pytest.approx(18 * 2**0.8, rel=0.07)
 
 
+def test_a_late_expert_costs_the_wait_that_remains() -> None:
+    """A read takes 2 ms; of one that is on its way half a millisecond remains."""
+    costs = Costs(price=0)
+    for _ in range(40):
+        costs.learn(paid(1, 10.0 + 16.0, cold=8, wait=16.0))
+        late = Paid(4, 1, None, 9, 10.0 + 20.0, cold=28, late=24, wait_ms=20.0)
+        costs.learn(late)
+    one, *_, four = costs.curve(4, position=9)
+    # By what an expert costs in the mean, 1 ms, one row would look like 18 ms.
+    assert one == pytest.approx(26, rel=0.08)
+    assert four == pytest.approx(30, rel=0.08)
+    # Where nothing is read ahead any more, a read costs all of it.
+    for _ in range(99):
+        costs.learn(paid(4, 10.0 + 56.0, cold=28, wait=56.0))
+    assert costs.curve(4, position=9)[3] == pytest.approx(66, rel=0.08)
+
+
+def test_late_experts_alone_say_what_one_costs() -> None:
+    costs = Costs(price=0)
+    for _ in range(9):
+        costs.learn(Paid(1, 1, None, 9, 13.0, cold=6, late=6, wait_ms=3.0))
+    assert costs.curve(1, position=9)[0] == pytest.approx(13, rel=0.05)
+
+
 def test_the_level_of_cold_experts_moves_with_the_text() -> None:
     """A length that was tried in another text is held against that text."""
     costs = Costs(price=0, power=0.8)
