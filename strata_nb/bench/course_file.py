@@ -17,6 +17,7 @@ from strata_nb.trace.quoting import escaped, shown
 from strata_nb.trace.seal import SEAL_KEY, UNSEALED, check, sealed
 
 BUNDLED = Path(__file__).parents[1] / "data" / "courses" / "strata-tiny.parquet"
+HELD_OUT = BUNDLED.with_name("held_out.parquet")
 VERSION = "1"
 VERSION_KEY = "strata_nb.courses.version"
 ABOUT_KEY = "strata_nb.courses.about"

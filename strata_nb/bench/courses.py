@@ -238,3 +238,17 @@ def bundled() -> Recording:
     from strata_nb.bench.course_file import BUNDLED, load
 
     return load(BUNDLED)
+
+
+@lru_cache(maxsize=1)
+def held_out() -> Recording:
+    """Courses of the prompts that judge: nothing may be tuned on them.
+
+    Of the same model as `bundled()`, and at its prices.
+
+    Raises:
+        TraceError: the file is damaged.
+    """
+    from strata_nb.bench.course_file import HELD_OUT, load
+
+    return load(HELD_OUT)

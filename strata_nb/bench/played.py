@@ -161,6 +161,7 @@ def _teach(length: Length, window: Window) -> None:
                 wait_ms=window.wait_ms,
                 draft_ms=window.draft_ms,
                 decided=window.accepted + (window.keep < window.rows),
+                emitted=window.emitted,
             )
         )
 

@@ -10,12 +10,13 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from strata_nb.bench.course_file import save
-from strata_nb.bench.courses import Course, Prices, Recording, Spot
+from strata_nb.bench import course_file
+from strata_nb.bench.courses import Course, Prices, Recording, Spot, bundled
 from strata_nb.bench.options import whole
 from strata_nb.draft import Drafter, MtpDrafter, SuffixLookup, follow, head_for
 from strata_nb.engine import Engine
@@ -47,6 +48,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rounds", type=whole(1, 1000), default=60, help="windows of each length"
     )
+    parser.add_argument(
+        "--held-out", action="store_true", help="the prompts that judge what was tuned"
+    )
+    parser.add_argument(
+        "--prices",
+        type=Path,
+        metavar="FILE",
+        help="take the times from this recording and measure none; `bundled`: the "
+        "package's",
+    )
 
 
 def main(args: argparse.Namespace) -> int:
@@ -61,12 +72,17 @@ def main(args: argparse.Namespace) -> int:
         count=args.prompts,
         max_new=args.max_new,
         rounds=args.rounds,
+        held_out=args.held_out,
+        prices=_prices(args.prices),
         command=f"strata-nb bench record --model {Path(args.model).name} "
-        f"--prompts {args.prompts} --max-new {args.max_new} --rounds {args.rounds}"
+        f"--prompts {args.prompts} --max-new {args.max_new}"
+        + (f" --prices {args.prices.name}" if args.prices else "")
+        + ("" if args.prices else f" --rounds {args.rounds}")
+        + (" --held-out" if args.held_out else "")
         + "".join(f" --drafter {name}" for name in chosen),
         say=sys.stderr.write if sys.stderr.isatty() else None,
     )
-    save(made, args.out)
+    course_file.save(made, args.out)
     spots = sum(len(course.spots) for course in made.courses)
     times = " ".join(f"{ms:.3f}" for ms in made.prices.window_ms)
     sys.stdout.write(
@@ -74,6 +90,13 @@ def main(args: argparse.Namespace) -> int:
         f"{times} ms: {args.out}\n"
     )
     return 0
+
+
+def _prices(file: Path | None) -> Prices | None:
+    if file is None:
+        return None
+    found = bundled() if str(file) == "bundled" else course_file.load(file)
+    return found.prices
 
 
 def recorded(
@@ -84,6 +107,8 @@ def recorded(
     max_new: int,
     rounds: int,
     kinds: Sequence[Kind] = WRITTEN,
+    held_out: bool = False,
+    prices: Prices | None = None,
     command: str = "",
     say: Callable[[str], object] | None = None,
 ) -> Recording:
@@ -96,6 +121,8 @@ def recorded(
         max_new: tokens of each text at most.
         rounds: windows of each length that are timed.
         kinds: of prompts.
+        held_out: those prompts that judge what was tuned on the others.
+        prices: of the same model, from a quiet machine; None: they are measured.
         command: for the provenance.
         say: is given lines about what is done so far.
 
@@ -105,26 +132,32 @@ def recorded(
     """
     tell = say or (lambda _: None)
     # First, while the machine is still cool and quiet.
-    window_ms = time_windows(model, _text(model, rounds), rounds=rounds)
+    window_ms = (
+        time_windows(model, _text(model, rounds), rounds=rounds)
+        if prices is None
+        else prices.window_ms
+    )
     tell(f"\rwindows: {' '.join(f'{ms:.2f}' for ms in window_ms)} ms\n")
+    asked = partial(prompts, model, held_out=held_out)
     courses: list[Course] = []
     draft_ms: dict[str, list[float]] = {}
     for make in drafters.values():
         for kind in kinds:
-            for number, ids in enumerate(prompts(model, kind)[:count]):
+            for number, ids in enumerate(asked(kind)[:count]):
                 drafter = make()
                 times = draft_ms.setdefault(drafter.name, [])
                 spots = walk(model, ids, drafter, max_new=max_new, times=times)
                 courses.append(Course(kind, number, drafter.name, max_new, spots))
                 tell(f"\r{drafter.name} {kind} {number}\033[K")
     tell("\r\033[K")
-    layout = CheckpointSource(model.checkpoint, kind="bfloat16").layout
-    prices = Prices(
-        window_ms=window_ms,
-        layer_ms=window_ms[0] / model.config.num_hidden_layers,
-        draft_ms={name: statistics.median(ms) for name, ms in draft_ms.items()},
-        expert_bytes=layout.record_bytes,
-    )
+    if prices is None:
+        layout = CheckpointSource(model.checkpoint, kind="bfloat16").layout
+        prices = Prices(
+            window_ms=window_ms,
+            layer_ms=window_ms[0] / model.config.num_hidden_layers,
+            draft_ms={name: statistics.median(ms) for name, ms in draft_ms.items()},
+            expert_bytes=layout.record_bytes,
+        )
     about = {
         "command": command,
         "model": model.name,

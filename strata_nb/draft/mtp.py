@@ -119,9 +119,7 @@ class MtpDrafter:
     def propose(self, most: int) -> Draft:
         """What the head makes of the engine's state and the last token.
 
-        Its chances are the head's probabilities of the drafted tokens. Under the rule
-        "ratio" they are those of the likeliest ones: whether a drawn token is run must
-        not hang on which it is, or unlikely ones would come too seldom.
+        Its chances are the head's probabilities of the drafted tokens.
 
         Raises:
             NoDraftError: no engine was named, or it runs without the head.
@@ -143,13 +141,12 @@ class MtpDrafter:
             laws.append(found)
             place = len(self._text) + number
             token = draw(found, uniform(self._sampling.seed, "draft", place))
-            most = float(found.max())
-            is_ratio = self._sampling.rule == "ratio"
-            chances.append(most if is_ratio else float(found[token]))
-            return token, most
+            chances.append(float(found[token]))
+            return token, float(found.max())
 
+        planned = min(most, self.depth)
         drafted = self._engine.draft(
-            min(most, self.depth),
+            planned,
             root=self._text[-1],
             stop_below=self.stop_below,
             cut=self._cut,
@@ -163,6 +160,7 @@ class MtpDrafter:
             drafted.tokens,
             laws=np.stack(laws[:count]),
             chances=tuple(chances[:count]),
+            planned=planned,
         )
 
 

@@ -23,12 +23,15 @@ class Draft:
         chances: [len(tokens)], the drafter's own probability of each token given those
             before it, for those who choose how many rows to verify; None: it says
             none. It decides nothing about acceptance.
+        planned: tokens that a drawn draft would have had, had no draw ended it; None:
+            as many as it has.
     """
 
     tokens: tuple[int, ...] = ()
     match_length: int | None = None
     laws: np.ndarray | None = field(default=None, compare=False, repr=False)
     chances: tuple[float, ...] | None = field(default=None, compare=False)
+    planned: int | None = field(default=None, compare=False)
 
 
 NO_DRAFT = Draft()

@@ -145,9 +145,10 @@ class SelfDrafter:
             return NO_DRAFT
         laws: list[np.ndarray] = []
         beside.watch = self._seen
+        planned = min(most, self.depth)
         with beside.ready(_no_pins if self.pins is None else self.pins.pinned):
             drafted = engine.draft(
-                min(most, self.depth),
+                planned,
                 root=self._text[-1],
                 by=beside,
                 stop_below=self.stop_below,
@@ -160,6 +161,7 @@ class SelfDrafter:
             drafted.tokens,
             laws=np.stack(laws[:count]) if laws and count else None,
             chances=drafted.probabilities,
+            planned=planned,
         )
 
     def _picker(
@@ -170,8 +172,8 @@ class SelfDrafter:
             return best
 
         def drawn(logits: np.ndarray, number: int) -> tuple[int, float]:
-            # The chance is the likeliest token's, not the drawn one's: whether a row
-            # is verified must not hang on which token was drawn for it.
+            # The chance is the likeliest token's: where a draft ends must not hang on
+            # which token was drawn there.
             found = law(logits, self._sampling)
             laws.append(found)
             place = len(self._text) + number

@@ -67,7 +67,7 @@ class Acceptance:
         ValueError: a setting out of its range.
     """
 
-    prior: float = 0.6
+    prior: float = 0.8
     weight: float = 2.0
     decay: float = 0.97
     calibrate: bool = True

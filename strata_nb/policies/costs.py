@@ -3,7 +3,7 @@
 import math
 import operator
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -92,11 +92,13 @@ class CostTable:
 class Costs:
     """Costs of windows by their rows, learned while they run.
 
-    ms(T) = f(T) + load_ms * cold(T). f is the time without waits for experts: a line
-    through the medians of the lengths seen, and the more a length was seen, its own
-    median; so a length that is dearer than the next longer one is found. load_ms is
-    what an expert in no slot was waited for, those that came late among them; cold(T)
-    a level times a power of T, for rows that are right would have asked for theirs one
+    ms(T) = f(T) + miss_ms * miss(T) + late_ms * late(T). f is the time without waits
+    for experts: a line through the medians of the lengths seen, and the more a length
+    was seen, its own median; so a length that is dearer than the next longer one is
+    found. An expert that was on its way costs the wait that remains, late_ms, another
+    one a whole read, miss_ms: both from what windows waited for so many of each. Of
+    cold(T) experts in no slot a share is late, as of such windows so far. cold(T) is a
+    level times a power of T, for rows that are right would have asked for theirs one
     after the other, less what they share. The level is that of the newest windows,
     whatever their lengths: it moves with the text much more than lengths differ. What a
     length found more or less than that is learned slowly.
@@ -117,20 +119,20 @@ class Costs:
     """
 
     price: float = 0.25
-    power: float = 0.8
-    firm: float = 32.0
+    power: float = 0.7
+    firm: float = 64.0
     sure: float = 1.0
     horizon: int = 64
     _times: dict[int, "_Newest"] = field(default_factory=dict, init=False, repr=False)
     _contexts: dict[int, "_Newest"] = field(
         default_factory=dict, init=False, repr=False
     )
-    # Waits, the cold experts that were waited for, and what was built.
-    _waits: "_Newest" = field(
-        default_factory=lambda: _Newest(_WAITS), init=False, repr=False
+    # Misses, late experts and the wait for both; by rows, late and cold experts.
+    _waits: deque[tuple[int, int, float]] = field(
+        default_factory=lambda: deque(maxlen=_WAITS), init=False, repr=False
     )
-    _waited: "_Newest" = field(
-        default_factory=lambda: _Newest(_WAITS), init=False, repr=False
+    _late: dict[int, tuple[float, float]] = field(
+        default_factory=dict, init=False, repr=False
     )
     _built: "_Newest" = field(
         default_factory=lambda: _Newest(_NEWEST), init=False, repr=False
@@ -161,11 +163,13 @@ class Costs:
         Before anything was timed, in windows of one row.
         """
         scale = self._scale(position)
-        load = self._waits.mean / self._waited.mean if self._waited.mean else 0.0
+        miss_ms, late_ms = _read_ms(self._waits)
         built = self._built.mean / self.horizon
         found = []
         for rows in range(1, most + 1):
-            ms = scale * self._compute(rows) + load * self.cold(rows)
+            late = self._late_share(rows)
+            read_ms = miss_ms * (1 - late) + late_ms * late
+            ms = scale * self._compute(rows) + read_ms * self.cold(rows)
             found.append(ms if rows in self._times else ms + built)
         return found
 
@@ -180,6 +184,14 @@ class Costs:
         lawful: float = level * rows**self.power
         return lawful / weight if weight else 0.0
 
+    def _late_share(self, rows: int) -> float:
+        """Of the cold experts of `rows` rows, those that are on their way already."""
+        late = math.fsum(late for late, _ in self._late.values())
+        cold = math.fsum(cold for _, cold in self._late.values())
+        overall = late / cold if cold else 0.0
+        late, cold = self._late.get(rows, (0.0, 0.0))
+        return (late + overall * self.firm) / (cold + self.firm)
+
     def _find(self, rows: int, cold: int) -> None:
         lawful = self._lawful(rows)
         if lawful:
@@ -192,9 +204,10 @@ class Costs:
 
     def learn(self, paid: Paid) -> None:
         """Take in what a window cost; one without a time says nothing of it."""
-        if paid.cold or paid.wait_ms or len(self._waits):
-            self._waits.add(paid.wait_ms)
-            self._waited.add(paid.cold)
+        if paid.cold or paid.wait_ms or self._waits:
+            self._waits.append((paid.cold - paid.late, paid.late, paid.wait_ms))
+            late, cold = (_SLOW * n for n in self._late.get(paid.rows, (0, 0)))
+            self._late[paid.rows] = late + paid.late, cold + paid.cold
             self._find(paid.rows, paid.cold)
         ms = paid.ms - paid.wait_ms - paid.draft_ms
         if not ms > 0:
@@ -247,6 +260,29 @@ class Costs:
         base, slope = _fit(points, slope=self.price * one, weight=1.0)
         # A steep line through long windows alone may start below nothing.
         return (base, slope) if base > 0 else (one, slope)
+
+
+def _read_ms(waits: Collection[tuple[int, int, float]]) -> tuple[float, float]:
+    """What is waited for an expert: one nobody asked for before, and one on its way.
+
+    Least squares through windows of misses, late experts and the wait for both. That
+    half of a read remains for a late one counts as one expert in one window.
+    """
+    misses, lates, ms = (
+        [math.fsum(part) for part in zip(*waits, strict=True)] if waits else (0, 0, 0)
+    )
+    if not lates:
+        whole = ms / misses if misses else 0.0
+        return whole, whole / 2
+    aa = math.fsum(m * m for m, _, _ in waits) + 0.25
+    ab = math.fsum(m * n for m, n, _ in waits) - 0.5
+    bb = math.fsum(n * n for _, n, _ in waits) + 1.0
+    am = math.fsum(m * w for m, _, w in waits)
+    bm = math.fsum(n * w for _, n, w in waits)
+    whole = max((am * bb - bm * ab) / (aa * bb - ab * ab), 0.0)
+    left = max((bm - ab * whole) / bb, 0.0)
+    # One that is on its way is never waited for longer than one that is not.
+    return (whole, left) if left <= whole else 2 * (ms / (misses + lates),)
 
 
 def _fit(

@@ -2,8 +2,8 @@
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
 
 from strata_nb.trace import WindowRecord
 
@@ -95,7 +95,8 @@ class Length(Protocol):
 
     A policy may also have the methods `cut(offer) -> int`, which answers a draft with
     the rows of its window, 1 to 1 + len(tokens), and `learn(paid)`, which is told what
-    each window came to. It never sees what comes.
+    each window came to. It never sees what comes, nor, under the rule "ratio", tokens
+    that were drawn (`cut_by`).
     """
 
     @property
@@ -164,13 +165,31 @@ class Contained:
         return min(most, ratio - position % ratio)
 
 
-def cut_by(length: Length, offer: Offer) -> int:
+UNKNOWN: Final = -1
+"""Stands for a token that a length policy may not see."""
+
+
+def cut_by(length: Length, offer: Offer, *, blind: int | None = None) -> int:
     """Rows of the window that verifies `offer`, as `length` wants them.
+
+    Under the rule "ratio" a token that was drawn has the model's law only if it is
+    verified whatever it is: a policy that drops what looks unlikely would let it come
+    too seldom. So there it is asked about tokens that it does not see, and about as
+    many of them as there would be had no draw ended the draft.
+
+    Args:
+        length: the policy.
+        offer: the draft.
+        blind: tokens that a drawn draft was meant to have; None: it may be looked at.
 
     Raises:
         ValueError: it answers with less than the root or more than there is.
     """
     asked: Callable[[Offer], int] | None = getattr(length, "cut", None)
+    there = 1 + len(offer.tokens)
+    if blind is not None:
+        hidden = (UNKNOWN,) * max(blind, len(offer.tokens))
+        offer = Offer(offer.position, hidden, ratio=offer.ratio)
     whole = 1 + len(offer.tokens)
     rows = whole if asked is None else asked(offer)
     if not 1 <= rows <= whole:
@@ -178,14 +197,22 @@ def cut_by(length: Length, offer: Offer) -> int:
             f"the length policy {length.name!r} wants {rows} rows, wanted 1 to "
             f"{whole}: the root and what was drafted"
         )
-    return rows
+    return min(rows, there)
 
 
-def tell(length: Length, record: WindowRecord) -> None:
-    """Let `length` learn from a committed window, if it does."""
+def tell(length: Length, record: WindowRecord, *, blind: bool = False) -> None:
+    """Let `length` learn from a committed window, if it does.
+
+    Args:
+        length: the policy.
+        record: of the window.
+        blind: it saw no token of the draft, so that what was emitted tells it nothing:
+            it learns what the window decided.
+    """
     learn: Callable[[Paid], None] | None = getattr(length, "learn", None)
     if learn is not None:
-        learn(paid_for(record))
+        paid = paid_for(record)
+        learn(replace(paid, emitted=()) if blind else paid)
 
 
 FREE = Free()

@@ -80,7 +80,9 @@ def advance(engine: Engine, root: int, *, left: int, how: How) -> Done | None:
     began = time.perf_counter()
     draft = _proposed(how, rows - 1) if rows > 1 else NO_DRAFT
     offer = _offered(engine, draft, most=rows - 1, ratio=ratio)
-    rows = cut_by(how.length, offer)
+    choice = how.choose(draft) if how.choose else None
+    blind = _blind(draft, choice, most=rows - 1)
+    rows = cut_by(how.length, offer, blind=blind)
     draft_ms = (time.perf_counter() - began) * 1e3 if how.propose else None
     window = engine.run(
         (root, *draft.tokens[: rows - 1]),
@@ -92,12 +94,19 @@ def advance(engine: Engine, root: int, *, left: int, how: How) -> Done | None:
         window,
         stop_ids=how.stop_ids,
         tokens_left=left,
-        choose=how.choose(draft) if how.choose else None,
+        choose=choice,
     )
     keep = result.keep if how.cut is None else how.cut(result.emitted)
     done = Done(result, engine.commit(window, keep=keep))
-    tell(how.length, done.report.record)
+    tell(how.length, done.report.record, blind=blind is not None)
     return done
+
+
+def _blind(draft: Draft, choice: Choice | None, *, most: int) -> int | None:
+    """Tokens that a draft was meant to have, if its draws may decide no length."""
+    if draft.laws is None or choice is None or choice.rule != "ratio":
+        return None
+    return min(len(draft.tokens) if draft.planned is None else draft.planned, most)
 
 
 def _offered(engine: Engine, draft: Draft, *, most: int, ratio: int) -> Offer:

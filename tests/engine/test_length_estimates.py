@@ -42,7 +42,7 @@ def test_a_draft_is_judged_by_the_text_that_came_later() -> None:
 
 
 def test_what_was_seen_little_is_doubted_more() -> None:
-    model, offer = Acceptance(decay=1), Offer(0, (1,), 6)
+    model, offer = Acceptance(prior=0.6, decay=1), Offer(0, (1,), 6)
     (before,), (mean,) = model.doubts(offer), model.chances(offer)
     # A Beta of 0.6 and weight 2 deviates by the root of 0.24 / 3.
     assert mean - before == pytest.approx(math.sqrt(0.24 / 3))
@@ -103,7 +103,7 @@ def test_a_length_that_is_dearer_than_the_next_is_found() -> None:
 
 
 def test_cold_experts_cost_what_was_waited_for_them() -> None:
-    costs = Costs(price=0)
+    costs = Costs(price=0, power=0.8)
     for _ in range(8):
         costs.learn(paid(1, 10.0 + 6.0, cold=12, wait=6.0))
     # Nearly as many for each row, at half a millisecond.
@@ -113,12 +113,36 @@ def test_cold_experts_cost_what_was_waited_for_them() -> None:
         costs.learn(paid(4, 10.0 + 9.0, cold=18, wait=9.0))
     # The level is that of the newest windows, for lengths that were not seen too.
     assert costs.curve(4, position=9)[3] == pytest.approx(19, rel=0.1)
-    assert costs.cold(8) == pytest.approx(18 * 2**0.8, rel=0.05)
+    assert costs.cold(8) == pytest.approx(18 * 2**0.8, rel=0.07)
+
+
+def test_a_late_expert_costs_the_wait_that_remains() -> None:
+    """A read takes 2 ms; of one that is on its way half a millisecond remains."""
+    costs = Costs(price=0)
+    for _ in range(40):
+        costs.learn(paid(1, 10.0 + 16.0, cold=8, wait=16.0))
+        late = Paid(4, 1, None, 9, 10.0 + 20.0, cold=28, late=24, wait_ms=20.0)
+        costs.learn(late)
+    one, *_, four = costs.curve(4, position=9)
+    # By what an expert costs in the mean, 1 ms, one row would look like 18 ms.
+    assert one == pytest.approx(26, rel=0.08)
+    assert four == pytest.approx(30, rel=0.08)
+    # Where nothing is read ahead any more, a read costs all of it.
+    for _ in range(99):
+        costs.learn(paid(4, 10.0 + 56.0, cold=28, wait=56.0))
+    assert costs.curve(4, position=9)[3] == pytest.approx(66, rel=0.08)
+
+
+def test_late_experts_alone_say_what_one_costs() -> None:
+    costs = Costs(price=0)
+    for _ in range(9):
+        costs.learn(Paid(1, 1, None, 9, 13.0, cold=6, late=6, wait_ms=3.0))
+    assert costs.curve(1, position=9)[0] == pytest.approx(13, rel=0.05)
 
 
 def test_the_level_of_cold_experts_moves_with_the_text() -> None:
     """A length that was tried in another text is held against that text."""
-    costs = Costs(price=0)
+    costs = Costs(price=0, power=0.8)
     for _ in range(8):
         costs.learn(paid(1, 10.0 + 20.0, cold=40, wait=20.0))
     costs.learn(paid(2, 10.0 + 40.0, cold=80, wait=40.0))

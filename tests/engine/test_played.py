@@ -69,6 +69,8 @@ def test_a_window_is_worked_out_by_hand() -> None:
         (3, 2, 2, 13.5),
         (1, 1, 0, 10.0),
     ]
+    # As a session tells it: what came also judges drafts that were not verified.
+    assert [p.emitted for p in policy.paid] == [w.emitted for w in windows]
     (first, *_) = policy.offers
     assert (first.position, first.tokens, first.match_length) == (5, (101, 102, 103), 4)
     assert first.chances == (0.5, 0.5, 0.5)

@@ -16,6 +16,14 @@ def test_there_are_so_many_and_no_two_are_alike(kind: str, count: int) -> None:
     assert all(text.isascii() and text == text.strip() for text in found)
 
 
+def test_what_is_held_out_is_in_no_other_prompt() -> None:
+    for kind in WRITTEN:
+        found = texts(kind, held_out=True)
+        assert len(set(found)) == len(found) == 8
+        assert all(text.isascii() and text == text.strip() for text in found)
+        assert not set(found) & set(texts(kind))
+
+
 def test_an_edit_is_asked_by_a_user(trained: Model) -> None:
     for kind in WRITTEN:
         for text, ids in zip(texts(kind), prompts(trained, kind), strict=True):

@@ -12,7 +12,7 @@ import pytest
 
 from courses import PRICES, course, recording
 from strata_nb import Model
-from strata_nb.bench import course_file
+from strata_nb.bench import course_file, record
 from strata_nb.bench.courses import Course, Prices, Recording, Spot
 from strata_nb.bench.record import recorded, time_windows, walk
 from strata_nb.cli import main
@@ -20,6 +20,12 @@ from strata_nb.draft import Draft, MtpDrafter, SuffixLookup
 from strata_nb.errors import TraceError
 from strata_nb.prompts import prompts
 from strata_nb.trace.seal import SEAL_KEY, UNSEALED, sealed
+
+
+@pytest.fixture(autouse=True)
+def cold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test looks at what a time is, so none needs a warm machine."""
+    monkeypatch.setattr(record, "WARM_UP", 0)
 
 
 def same(one: Recording, two: Recording) -> bool:
@@ -109,9 +115,13 @@ def test_a_recording_of_the_model_repeats_but_for_times(
         "rounds": 1,
         "kinds": ("code",),
     }
-    one, two = (recorded(trained, **how) for _ in range(2))
-    two = Recording(two.courses, one.prices, two.provenance)
+    one = recorded(trained, **how)
+    two = recorded(trained, **how, prices=one.prices)
     assert same(one, two)
+    assert two.prices is one.prices
+    other = recorded(trained, **how, prices=one.prices, held_out=True)
+    (spot, *_) = other.courses[0].spots
+    assert spot.position == len(prompts(trained, "code", held_out=True)[0]) - 1
     assert one.prices.expert_bytes == 3 * 128 * 32 * 2
     assert one.prices.layer_ms == one.prices.window_ms[0] / 8
     assert one.provenance["digest"] == trained.digest
@@ -125,8 +135,12 @@ def test_windows_of_every_length_are_timed(trained: Model) -> None:
 
 
 def test_the_command_writes_a_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # Reading prompts would take the most time: a short one is enough.
+    monkeypatch.setattr(record, "prompts", lambda *_, **how: [[*range(5, 21)] * 3])
     file = tmp_path / "a.parquet"
     size = ("--prompts", "1", "--max-new", "2", "--rounds", "1")
     assert main(["bench", "record", "--out", str(file), *size]) == 0
@@ -134,6 +148,13 @@ def test_the_command_writes_a_file(
     found = course_file.load(file)
     assert found.kinds == ("edit", "code", "prose", "agent")
     assert "--prompts 1 --max-new 2 --rounds 1" in found.provenance["command"]
+    again = tmp_path / "b.parquet"
+    few = ("--prompts", "1", "--max-new", "1", "--held-out", "--prices", str(file))
+    assert main(["bench", "record", "--out", str(again), *few]) == 0
+    judge = course_file.load(again)
+    assert judge.prices == found.prices
+    command = judge.provenance["command"]
+    assert "--max-new 1 --prices a.parquet --held-out --drafter" in command
 
 
 def test_what_is_no_recording_is_refused_by_name(tmp_path: Path) -> None:
