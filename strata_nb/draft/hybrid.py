@@ -24,8 +24,9 @@ class Hybrid:
     all drafts that were asked for cost. A draft is cut where a shorter one has a better
     rate. What is expected comes from counts alone: how often the drafts of each drafter
     were accepted so far in this text, place by place, by the length of its match in
-    doublings. Before there are counts, a draft's own `chances` stand for them, and for
-    one that was not asked for yet what its drafter says by an attribute `prior`.
+    doublings. Before there are counts, a draft's own `chances` stand for them (unless
+    it was drawn: its law would suffer), and for one that was not asked for yet what its
+    drafter says by an attribute `prior`.
 
     A drafter is asked if, as it answered so far, the rate with its answer is better
     than without. One that does not pay is asked again now and then, so that its counts
@@ -164,7 +165,9 @@ class Hybrid:
             spent += price
             self._asked[name] = found
             match, count = found.match_length, len(found.tokens)
-            reached.append(self._rates[name].reach(match, count, found.chances))
+            # Of a drawn draft nothing may hang on which tokens were drawn.
+            chances = found.chances if found.laws is None else None
+            reached.append(self._rates[name].reach(match, count, chances))
         draft = self._choose(reached, spent)
         self._proposed = len(draft.tokens), self._prices.now()
         return draft

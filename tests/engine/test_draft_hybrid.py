@@ -4,6 +4,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from strata_nb.draft import (
@@ -147,6 +148,15 @@ def test_rows_of_unsure_drafts_are_not_run() -> None:
     assert two.propose(7).tokens == (5,)
     head.next = Draft((5, 6), chances=(0.2, 0.9))
     assert two.propose(7).tokens == ()
+
+
+def test_chances_of_a_drawn_draft_decide_nothing() -> None:
+    """Were unlikely tokens cut, those that the rule "ratio" emits would be too few."""
+    head, laws = Says("head", 5, 6), np.full((2, 8), 1 / 8)
+    for chances in ((0.9, 0.9), (0.1, 0.1)):
+        two = hybrid(Says("none"), head, row=0.1)
+        head.next = Draft((5, 6), chances=chances, laws=laws)
+        assert two.propose(7).tokens == (5, 6)
 
 
 def test_what_a_drafter_says_of_itself_decides_whether_it_is_asked() -> None:
