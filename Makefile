@@ -20,7 +20,7 @@ lab: .venv/.lab
 test: .venv/.test
 	.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports
 	$(PY) -m pytest -q -n 2 --dist loadfile --ignore tests/browser
-	$(PY) -m pytest -q tests/browser
+	$(PY) -m pytest -q tests/browser --reruns 1 -r fER
 
 # Recomputes the golden vectors with PyTorch and transformers, in an environment of its
 # own, and runs the tests that need those.
