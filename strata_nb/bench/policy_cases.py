@@ -13,7 +13,15 @@ from typing import Any
 from strata_nb import prompts
 from strata_nb.bench.approximate import compared
 from strata_nb.bench.memory import LOADS, QUARTER, Memory
-from strata_nb.bench.policy_arms import ARMS, PLAIN, QUICK, ROUTINGS, SAMPLINGS, Arm
+from strata_nb.bench.policy_arms import (
+    ARMS,
+    PLAIN,
+    QUICK,
+    ROUTINGS,
+    SAMPLINGS,
+    Arm,
+    skip_tail,
+)
 from strata_nb.experts import CheckpointSource, Streaming, Throttle
 from strata_nb.experts.record import Floats
 from strata_nb.gates.records import Case, CaseResult
@@ -110,6 +118,10 @@ def run(cases: Sequence[Case], rig: Rig) -> Iterator[CaseResult]:
 def _approximate(case: Case, model: Model) -> Iterator[dict[str, Any]]:
     memory, layer_ms = _memory(case), _layer_ms(model)
     routings = ROUTINGS[:1] + ROUTINGS[-1:] if case["quick"] else ROUTINGS
+    if not case["quick"]:
+        # The last prompt of a kind: what is compared on is a probe, or the first one.
+        *_, other = prompts.prompts(model, _kind(case))
+        routings = (*routings, skip_tail(model, other))
     with ExitStack() as stack:
 
         def begin() -> Model:
@@ -167,7 +179,9 @@ class _Lane:
         self.arm, self._model = arm, model
         self._sampling = SAMPLINGS[sampling]
         self._length: Length | None = arm.length() if arm.length else None
+        self._kept = arm.drafter(self._sampling) if arm.drafter and arm.once else None
         self.records: list[WindowRecord] = []
+        self.texts: list[tuple[int, ...]] = []
         self.warm_up_ms = 0.0
 
     def warm_up(self, ids: Sequence[int], *, max_new: int) -> None:
@@ -182,11 +196,11 @@ class _Lane:
         session = Session(
             self._model,
             preset=self.arm.preset,
-            drafter=make(self._sampling) if make else None,
+            drafter=self._kept or (make(self._sampling) if make else None),
             sampling=self._sampling,
             length=self._length,
         )
-        session.reply(ids, max_new=max_new)
+        self.texts.append(session.reply(ids, max_new=max_new).tokens)
         self.records += [record for record in session.trace if not record.headless]
 
     @property
@@ -204,10 +218,14 @@ class _Lane:
         assert time is not None
         counts = row_counts(records)
         layers = [layer for record in records for layer in record.layers]
+        # Under the rule "ratio" it is the law that is the same.
+        is_ratio = self._sampling.rule == "ratio" and self._sampling.temperature > 0
         ms_a_token = self.ms / tokens
         theirs = plain.ms / sum(len(record.emitted) for record in plain.records)
         return {
             "arm": self.arm.name,
+            "what": self.arm.what,
+            "same": None if is_ratio else self.texts == plain.texts,
             "tokens": tokens,
             "windows": len(records),
             "built": sum(record.warm is False for record in records),

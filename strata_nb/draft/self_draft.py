@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 
 import numpy as np
 
@@ -43,6 +43,24 @@ class Followed(Protocol):
 
     def draft(self, most: int, *, root: int, **how: Any) -> Drafted:
         """Up to `most` tokens behind `root`."""
+
+
+class Drafting(TypedDict, total=False):
+    """What every `SelfDrafter` takes, whatever its experts; see there.
+
+    Attributes:
+        depth: tokens of a draft.
+        stop_below: a draft ends below this chance.
+        sampling: how a token is drawn.
+        prefetch: what is read for what was foretold.
+        buffer: what was foretold.
+    """
+
+    depth: int
+    stop_below: float
+    sampling: Sampling
+    prefetch: FromDraft | None
+    buffer: Lookahead | None
 
 
 class SelfDrafter:
@@ -216,37 +234,15 @@ class SpecMoe(SelfDrafter):
 
     Args:
         pins: the pinned experts of each layer; or how many.
-        depth: tokens of a draft, 1 to 7.
-        stop_below: as `SelfDrafter` takes it, like the others.
-        sampling: how a token is drawn.
-        prefetch: what is read for what was foretold.
-        buffer: what was foretold.
+        how: as `SelfDrafter` takes it.
 
     Raises:
         ValueError: a setting is out of its range.
     """
 
-    def __init__(
-        self,
-        pins: HotTemporal | int = 4,
-        *,
-        depth: int = 4,
-        stop_below: float = 0.0,
-        sampling: Sampling = GREEDY,
-        prefetch: FromDraft | None = None,
-        buffer: Lookahead | None = None,
-    ) -> None:
+    def __init__(self, pins: HotTemporal | int = 4, **how: Unpack[Drafting]) -> None:
         hot = pins if isinstance(pins, HotTemporal) else HotTemporal(pins)
-        super().__init__(
-            "specmoe",
-            FewExperts(hot.count),
-            depth=depth,
-            stop_below=stop_below,
-            sampling=sampling,
-            prefetch=prefetch,
-            buffer=buffer,
-            pins=hot,
-        )
+        super().__init__("specmoe", FewExperts(hot.count), pins=hot, **how)
 
 
 class MoeSpeq(SelfDrafter):
@@ -259,36 +255,16 @@ class MoeSpeq(SelfDrafter):
     Args:
         kind: "q2" to "q8", affine.
         group: numbers of a row that share a scale: 32, 64 or 128.
-        depth: tokens of a draft, 1 to 7.
-        stop_below: as `SelfDrafter` takes it, like the others.
-        sampling: how a token is drawn.
-        prefetch: what is read for what was foretold.
-        buffer: what was foretold.
+        how: as `SelfDrafter` takes it.
 
     Raises:
         ValueError: a setting is out of its range.
     """
 
     def __init__(
-        self,
-        *,
-        kind: Kind = "q4",
-        group: int = 32,
-        depth: int = 4,
-        stop_below: float = 0.0,
-        sampling: Sampling = GREEDY,
-        prefetch: FromDraft | None = None,
-        buffer: Lookahead | None = None,
+        self, *, kind: Kind = "q4", group: int = 32, **how: Unpack[Drafting]
     ) -> None:
-        super().__init__(
-            "moe-speq",
-            LowBits(kind, group),
-            depth=depth,
-            stop_below=stop_below,
-            sampling=sampling,
-            prefetch=prefetch,
-            buffer=buffer,
-        )
+        super().__init__("moe-speq", LowBits(kind, group), **how)
 
 
 def _no_pins(layer: int) -> Sequence[int]:

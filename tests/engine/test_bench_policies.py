@@ -1,6 +1,7 @@
 """Every policy side by side: what the tables count, and who may do the counting."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -8,7 +9,14 @@ import pytest
 
 from strata_nb import Model, load, prompts
 from strata_nb.bench import policies, policy_cases
-from strata_nb.bench.policy_arms import ARMS, PLAIN, QUICK, ROUTINGS, SAMPLINGS
+from strata_nb.bench.policy_arms import (
+    ARMS,
+    PLAIN,
+    QUICK,
+    ROUTINGS,
+    SAMPLINGS,
+    skip_tail,
+)
 from strata_nb.cli import main
 from strata_nb.errors import GateError, StrataError
 from strata_nb.experts import Streaming
@@ -28,8 +36,13 @@ def small(**how: int) -> list[Case]:
     return policy_cases.cases(quick=True, **size)
 
 
+def of_prose(case: Case) -> Case:
+    return replace(case, params=(*{**dict(case.params), "kind": "prose"}.items(),))
+
+
 def test_other_processes_count_the_same(trained: Model) -> None:
-    cases = [small(max_new=3)[0], small(max_new=2)[0]]
+    # Prompts of prose are the shortest, and another process reads them whole.
+    cases = [of_prose(small(max_new=most)[0]) for most in (3, 2)]
     here, there = (
         policies.measured(trained, cases, processes=n)["lossless"] for n in (1, 2)
     )
@@ -49,6 +62,8 @@ def short() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(prompts, "prompts", ends)
+        # Nor is a slow disk waited for, whose reads take so much of this.
+        patch.setattr(policy_cases, "_layer_ms", lambda _: 0.01)
         yield
 
 
@@ -170,14 +185,30 @@ def test_the_whole_run_has_every_policy_and_place() -> None:
 
 
 def test_every_arm_answers(trained: Model, short: None) -> None:
-    """Under each sampling; but for the ratio rule as many tokens as without drafts."""
-    whole = policy_cases.cases(quick=False, count=1, max_new=4, experts=128)
-    chosen = [c for c in whole if c.group.startswith("lossless/code/")]
-    chosen = [c for c in chosen if c["load"] == 0]
+    """Under each sampling; but for the ratio rule with the text without drafts."""
+    chosen = [
+        case
+        for sampling, most in (("greedy", 8), ("equality", 4), ("ratio", 2))
+        for case in policy_cases.cases(quick=False, count=1, max_new=most, experts=128)
+        if case.group == f"lossless/code/{sampling}/0.0"
+    ]
     table = policies.measured(trained, chosen)["lossless"]
     for sampling in SAMPLINGS:
         part = table.filter(pl.col("sampling") == sampling)
         arms = [a for a in ARMS if sampling == "greedy" or not a.greedy_only]
         assert part["arm"].to_list() == [arm.name for arm in arms]
-        if sampling != "ratio":
-            assert part["tokens"].n_unique() == 1
+        # What is the same under the rule "ratio" is the law.
+        same = None if sampling == "ratio" else True
+        assert part["same"].to_list() == [same] * len(arms)
+    assert table["tokens"].max() == 8
+    assert table["what"].str.contains("EcoSpec|SpecMoE|MoE-SpeQ").any()
+
+
+def test_sparse_verification_has_the_models_own_thresholds(tiny: Model) -> None:
+    top_k = tiny.config.num_experts_per_tok
+    found = skip_tail(tiny, [*range(1, 40)])
+    assert not found.lossless
+    assert len(found.beta) == tiny.config.num_hidden_layers
+    assert {len(layer) for layer in found.beta} == {min(3, top_k - 1)}
+    with pytest.raises(ValueError, match="no windows to calibrate with"):
+        skip_tail(tiny, [1, 2, 3])
