@@ -34,7 +34,8 @@ from strata_nb.policies.routing import NATURAL, Chosen, Routing, Seen
 
 SIZES = {"released": RELEASED, "small": SMALL}
 ROWS = tuple(range(1, 9))
-WARM_UP = 3
+WARM_UP = 12
+"""Windows that are not counted: each residue of a block is met three times."""
 _ALIKE = 0.6
 """How much of the root's logits drafts have, where they are alike."""
 
