@@ -340,6 +340,7 @@ _BENCHES = {
     "drafters": "what a drafter takes for a token",
     "prompts": "what drafts are worth on the package's own prompts",
     "experts": "what it costs to keep few experts in memory",
+    "real-size": "windows at the released sizes, with random weights",
     "policies": "every policy side by side, lossless and approximate apart",
     "record": "record what length policies would meet, for replays",
 }
@@ -357,7 +358,7 @@ def _bench(args: argparse.Namespace) -> int:
     from importlib import import_module
 
     # Its options are read here and not with all others, which would import it.
-    module = import_module(f"strata_nb.bench.{args.bench}")
+    module = import_module(f"strata_nb.bench.{args.bench.replace('-', '_')}")
     parser = argparse.ArgumentParser(prog=f"strata-nb bench {args.bench}")
     module.add_arguments(parser)
     code: int = module.main(parser.parse_args(args.rest))

@@ -1,6 +1,8 @@
 """Which text runs: the plain reference, or a kernel and where."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal, TypeAlias
 
 import mlx.core as mx
@@ -39,6 +41,31 @@ def choice() -> Choice:
             "unset it, or set it to reference"
         )
     return said  # type: ignore[return-value]
+
+
+def where_kernels_run() -> Literal["metal", "cuda", "host"] | None:
+    """Where a kernel can run beside the default device; None: nowhere here."""
+    on_cpu = mx.default_device() == mx.cpu
+    if on_cpu:
+        return None if _lacking("host") else "host"
+    return "metal" if mx.metal.is_available() else "cuda"
+
+
+@contextmanager
+def using(said: str) -> Iterator[None]:
+    """STRATA_KERNELS is `said` inside, and afterwards what it was.
+
+    What is lazy has to be evaluated inside: the choice is made when a graph is built.
+    """
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = said
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before
 
 
 def _suited() -> Choice:

@@ -23,11 +23,13 @@ One of your own is a part that does something wrong:
 from strata_nb.faults.defect import Defect
 from strata_nb.faults.experts import ExpertFault
 from strata_nb.faults.fault import Fault
+from strata_nb.faults.kernels import KernelFault
 from strata_nb.faults.policy import PolicyFault
 from strata_nb.faults.registry import (
     DEFECTS,
     EXPERT_FAULTS,
     FAULTS,
+    KERNEL_FAULTS,
     POLICY_FAULTS,
     ROUTING_FAULTS,
     find,
@@ -42,11 +44,13 @@ __all__ = [
     "DEFECTS",
     "EXPERT_FAULTS",
     "FAULTS",
+    "KERNEL_FAULTS",
     "POLICY_FAULTS",
     "ROUTING_FAULTS",
     "Defect",
     "ExpertFault",
     "Fault",
+    "KernelFault",
     "PolicyFault",
     "extending",
     "find",

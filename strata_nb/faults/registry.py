@@ -10,6 +10,7 @@ from strata_nb.faults import (
     embeddings,
     experts,
     indexer,
+    kernels,
     key_values,
     penalties,
     recurrence,
@@ -19,6 +20,7 @@ from strata_nb.faults import (
 from strata_nb.faults.defect import Defect
 from strata_nb.faults.experts import ExpertFault
 from strata_nb.faults.fault import Fault
+from strata_nb.faults.kernels import KernelFault
 from strata_nb.faults.policy import PolicyFault
 from strata_nb.faults.routing import RoutingFault
 
@@ -55,10 +57,14 @@ EXPERT_FAULTS: Mapping[str, ExpertFault] = MappingProxyType(_by_name(experts.FAU
 ROUTING_FAULTS: Mapping[str, RoutingFault] = MappingProxyType(_by_name(routing.FAULTS))
 """Those of approximate routings."""
 
+KERNEL_FAULTS: Mapping[str, KernelFault] = MappingProxyType(_by_name(kernels.FAULTS))
+"""Those of one kernel's text: the gates have it beside another text."""
+
 _defects: dict[str, Defect] = _by_name(
     FAULTS.values(),
     EXPERT_FAULTS.values(),
     ROUTING_FAULTS.values(),
+    KERNEL_FAULTS.values(),
     POLICY_FAULTS.values(),
 )
 DEFECTS: Mapping[str, Defect] = MappingProxyType(_defects)

@@ -66,6 +66,11 @@ def check_manifest(
     return Layout(_check_dtypes(entries, seen), fused, tables)
 
 
+def tensor_shapes(config: ModelConfig) -> dict[str, Shape]:
+    """Every tensor of a checkpoint with fused experts by canonical name, but tables."""
+    return dict(_wanted(config, (True,) * config.num_hidden_layers))
+
+
 def table_stem(layer: int) -> str:
     """The canonical name in front of a PLE module's constants and table."""
     return f"layers.{layer}.ple.ple_embedding"

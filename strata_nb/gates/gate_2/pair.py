@@ -3,7 +3,15 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from strata_nb.gates.records import PARTS, By, Case, CaseResult, Profile, Scalar
+from strata_nb.gates.records import (
+    PARTS,
+    By,
+    Case,
+    CaseResult,
+    Finding,
+    Profile,
+    Scalar,
+)
 from strata_nb.gates.stage.rig import Rig
 from strata_nb.gates.stage.travel import Way, compare
 from strata_nb.models.qwen4_exp import Imposed
@@ -49,3 +57,11 @@ def two_ways(
         return CaseResult(case, tuple(found), way.changed)
 
     return ask
+
+
+def not_asked(case: Case, why: str) -> CaseResult:
+    """A case that cannot be compared here: listed with its reason, and never "same"."""
+    note = f"not compared: {why}"
+    return CaseResult(
+        case, (Finding("near-tie", "rule", "after", "rule", size=0.0, note=note),)
+    )

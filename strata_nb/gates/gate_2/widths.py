@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from strata_nb.engine import Engine
-from strata_nb.gates.gate_2 import budget, choices, law, streamed
-from strata_nb.gates.gate_2.pair import Pair, Settings, two_ways
+from strata_nb.gates.gate_2 import budget, choices, law, routers, streamed
+from strata_nb.gates.gate_2.pair import Pair, Settings, not_asked, two_ways
 from strata_nb.gates.gate_2.prompts import chunked, row_by_row
 from strata_nb.gates.judge.floor import fits
 from strata_nb.gates.judge.observed import Observed, RowSeen, see
 from strata_nb.gates.judge.verdict import judge
-from strata_nb.gates.records import Case, CaseResult, Finding, Profile, Scalar
+from strata_nb.gates.records import Case, CaseResult, Profile, Scalar
 from strata_nb.gates.stage.places import CONTEXTS, start_of
 from strata_nb.gates.stage.rig import Rig
 from strata_nb.gates.stage.travel import Way, Windows, travel
@@ -296,14 +296,6 @@ def _all_seen(engine: Engine, ids: Sequence[int], width: int) -> Observed:
     return Observed(engine.position, engine.leaves(), rows)
 
 
-def not_asked(case: Case, why: str) -> CaseResult:
-    """A case that cannot be compared here: listed with its reason, and never "same"."""
-    note = f"not compared: {why}"
-    return CaseResult(
-        case, (Finding("near-tie", "rule", "after", "rule", size=0.0, note=note),)
-    )
-
-
 PAIRS: dict[str, Pair] = {
     "windows": Pair(
         "windows of 2 to 8 rows, and rows one at a time",
@@ -347,6 +339,17 @@ PAIRS: dict[str, Pair] = {
         budget.settings,
         budget.ask,
         budget.TOUCHES,
+    ),
+    "routers": Pair(
+        "the router's kernels in one launch, in three, and the rule in float64",
+        routers.settings,
+        routers.ask,
+        routers.TOUCHES,
+    ),
+    "kernels": Pair(
+        "an engine by its kernels, and by the references beside them",
+        routers.engine_settings,
+        routers.ask_engine,
     ),
     "law": Pair(
         "tokens chosen in windows with drafts, by counts, and the law they have alone",
