@@ -14,6 +14,10 @@ BACKEND := $(shell test "$$(uname)" = Linux && { command -v nvidia-smi >/dev/nul
 	$(PY) -m pip install -q --group test -c constraints.txt
 	touch $@
 
+.venv/.slow: .venv/.test
+	$(PY) -m pip install -q --group slow -c constraints.txt
+	touch $@
+
 lab: .venv/.lab
 	.venv/bin/strata-nb lab
 
@@ -40,5 +44,5 @@ bench: .venv/.lab
 
 # What CI runs too, and nobody waits for: the kernels' text under AddressSanitizer, in
 # clang and in NVRTC. A pass whose compiler is missing says so.
-test-slow: .venv/.test
+test-slow: .venv/.slow
 	PYTHONPATH=.:kernels $(PY) -m tools.check_kernels

@@ -36,26 +36,23 @@ SIZES = {"released": RELEASED, "small": SMALL}
 ROWS = tuple(range(1, 9))
 WARM_UP = 12
 """Windows that are not counted: each residue of a block is met three times."""
-_ALIKE = 0.6
-"""How much of the root's logits drafts have, where they are alike."""
 
 
 @dataclass(frozen=True)
-class Alike:
-    """Rows that want much the same experts, as rows of one text do (approximate)."""
+class Spread:
+    """Experts drawn for each row by itself: as large a union as rows can have."""
 
-    share: float = _ALIKE
-    name: str = "alike"
+    name: str = "spread"
     lossless: bool = False
-    whole_window: bool = True
 
     def choose(self, logits: mx.array, *, top_k: int, seen: Seen) -> Chosen:
-        """The strongest by the root's logits and the row's own, mixed."""
-        mixed = logits * (1 - self.share) + logits[:1] * self.share
-        return Chosen(strongest(mixed, top_k=top_k))
+        """The strongest of random numbers, [T, K]; the same in each window."""
+        drawn = mx.random.normal(logits.shape, key=mx.random.key(seen.layer))
+        return Chosen(strongest(drawn, top_k=top_k))
 
 
-ROUTINGS: dict[str, Routing] = {"random": NATURAL, "alike": Alike()}
+# With random weights, rows want much the same experts, as rows of one text do.
+ROUTINGS: dict[str, Routing] = {"own": NATURAL, "spread": Spread()}
 
 
 @dataclass(frozen=True)
@@ -64,7 +61,7 @@ class Figure:
 
     Attributes:
         kernels: what STRATA_KERNELS was.
-        routing: "random", each row by itself, or "alike".
+        routing: "own", by the rows' logits, or "spread".
         context: cells before the windows.
         rows: T.
         run_ms, finish_ms, commit_ms: medians; the commit folds all rows but one.
@@ -134,7 +131,7 @@ def main(args: argparse.Namespace) -> int:
     _say(f"{about}")
     _say("kernels routing context T run_ms finish_ms commit_ms union floor_ms ratio")
     figures = list(_figures(args, weights, decoders, speed))
-    checks = _checks(args, decoders["random"])
+    checks = _checks(args, decoders["own"])
     about["peak_gb"] = mx.get_peak_memory() / 1e9
     told = {"about": about, "figures": [asdict(f) for f in figures], "checks": checks}
     _say(f"peak {about['peak_gb']:.1f} GB; {checks}")
@@ -152,7 +149,7 @@ def _figures(
     for context in args.contexts:
         for routing, decoder in decoders.items():
             # The other routing once: the union does not hang on the context.
-            if routing != "random" and context != args.contexts[0]:
+            if routing != "own" and context != args.contexts[0]:
                 continue
             start = engine_at(decoder, context)
             for rows in args.rows:

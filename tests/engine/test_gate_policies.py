@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from strata_kernels._select import where_kernels_run
+from strata_kernels.gated_delta.launch import WINDOW, window_kernel
 from strata_nb import Model
 from strata_nb.faults import POLICY_FAULTS
-from strata_nb.gates.gate_2 import widths
+from strata_nb.gates.gate_2 import routers, widths
 from strata_nb.gates.gate_4 import resume, series
 from strata_nb.gates.judge.floor import measure
 from strata_nb.gates.records import HISTORIES, PARTS, Case, CaseResult
@@ -18,6 +20,8 @@ GATES: dict[str, Any] = {
     "requests": resume,
     "streamed": widths,
     "budget": widths,
+    "routers": widths,
+    "kernels": widths,
 }
 
 
@@ -117,3 +121,34 @@ def test_a_root_that_is_not_complete_is_seen_in_the_experts(tiny: Model) -> None
     found = results(Rig(tiny, fault="root_ids_unfinished"), "budget")
     assert {r.verdict for r in found} == {"fault"}
     assert {f.what for r in found for f in r.findings} == {"experts"}
+
+
+@pytest.mark.skipif(where_kernels_run() is None, reason="no C++ compiler")
+def test_routers_that_differ_are_seen_where_drafts_have_a_bonus(small: Model) -> None:
+    assert {r.verdict for r in results(Rig(small), "routers")} == {"same"}
+    found = results(Rig(small, fault="routers_differ"), "routers")
+    wrong = {r.case["rules"] for r in found if r.verdict == "fault"}
+    assert wrong == {"bonus"}
+    assert {(f.what, f.by) for r in found for f in r.findings} == {("experts", "rule")}
+
+
+@pytest.mark.skipif(where_kernels_run() is None, reason="no C++ compiler")
+def test_a_kernel_that_is_off_is_seen_in_its_part(
+    small: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (sound,) = results(Rig(small), "kernels")
+    assert sound.verdict == "same"
+    wrong = WINDOW.changed("lanes_sum(sum)", "lanes_sum(sum) * 1.01f")
+    monkeypatch.setitem(window_kernel.__kwdefaults__, "kernel", wrong)
+    (result,) = results(Rig(small), "kernels")
+    assert result.cause is not None
+    assert (result.cause.what, result.cause.by) == ("gdn_state", "replay")
+
+
+def test_without_a_compiler_the_kernels_are_named_and_not_passed(
+    small: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routers, "where_kernels_run", lambda: None)
+    found = [*results(Rig(small), "routers"), *results(Rig(small), "kernels")]
+    assert {r.verdict for r in found} == {"near-tie"}
+    assert all("no C++ compiler" in f.note for r in found for f in r.findings)

@@ -6,7 +6,7 @@ import pytest
 
 import strata_nb
 from helpers import advance, after, assert_same, prompt, serial
-from strata_kernels import gated_delta, route
+from strata_kernels import gated_delta
 from strata_kernels._prelude.host import compiler
 
 pytestmark = pytest.mark.skipif(
@@ -21,7 +21,6 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     for module, name in (
         (gated_delta, "window_kernel"),
         (gated_delta, "replay_kernel"),
-        (route, "choose_kernel"),
     ):
         kernel = getattr(module, name)
 
@@ -47,7 +46,6 @@ def test_a_window_and_its_commit_are_those_of_the_references(
     advance(hosted, ids[8:], keep=3)
     assert_same(hosted, plain, exact=False, atol=1e-4)
     assert min(calls[n] for n in ("window_kernel", "replay_kernel")) >= 1
-    assert calls["choose_kernel"] >= 1
 
 
 def test_kept_rows_of_a_window_are_serial_rows_to_the_bit(

