@@ -299,12 +299,12 @@ def _watch(notebook: Opened, lab: Lab) -> None:
 
     def logged(message: Any) -> None:
         place = str(message.location.get("url", ""))
-        # Jupyter's own requests to its own server, which answers 500 now and then under
-        # load and is asked again; what the page shows is looked at all the same.
-        asked_again = "status of 500" in message.text and place.startswith(
+        # Jupyter's own requests to its own server, which answered 500 once under load as
+        # a page closed; what the page shows is looked at all the same.
+        is_jupyters = "status of 500" in message.text and place.startswith(
             (f"{lab.url}/api/", f"{lab.url}/lab/api/")
         )
-        if message.type == "error" and not asked_again:
+        if message.type == "error" and not is_jupyters:
             wrong.append(f"console: {message.text}")
 
     def broke(error: Any) -> None:
