@@ -299,8 +299,8 @@ def _watch(notebook: Opened, lab: Lab) -> None:
 
     def logged(message: Any) -> None:
         place = str(message.location.get("url", ""))
-        # Jupyter's own requests to its own server, which answered 500 once under load as
-        # a page closed; what the page shows is looked at all the same.
+        # Jupyter's own requests to its own server, which answered 500 once under load
+        # as a page closed; what the page shows is looked at all the same.
         is_jupyters = "status of 500" in message.text and place.startswith(
             (f"{lab.url}/api/", f"{lab.url}/lab/api/")
         )
