@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from typing import Any
 
 import mlx.core as mx
@@ -125,7 +126,7 @@ def main(args: argparse.Namespace) -> int:
         "weights_gb": mx.get_active_memory() / 1e9,
         "dense_gb": weights.dense_bytes / 1e9,
         "bandwidth_gb_s": speed / 1e9,
-        "mlx": mx.__version__,
+        "mlx": version("mlx"),
         "device": str(mx.device_info().get("device_name", mx.default_device())),
     }
     _say(f"{about}")

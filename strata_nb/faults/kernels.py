@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from strata_kernels.route.launch import FUSED, Kernel
+from strata_kernels._prelude import Kernel
+from strata_kernels.route.launch import FUSED
 from strata_nb.faults.defect import Defect
 
 

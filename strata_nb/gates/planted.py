@@ -30,6 +30,7 @@ MOST = {
     "law": 4,
     "requests": 6,
     "streamed": 3,
+    "routers": 3,
 }
 """Cases of a family that a fault is tried on; of any other family as many as OTHERS."""
 OTHERS = 2

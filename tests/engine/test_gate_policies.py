@@ -124,9 +124,9 @@ def test_a_root_that_is_not_complete_is_seen_in_the_experts(tiny: Model) -> None
 
 
 @pytest.mark.skipif(where_kernels_run() is None, reason="no C++ compiler")
-def test_routers_that_differ_are_seen_where_drafts_have_a_bonus(small: Model) -> None:
-    assert {r.verdict for r in results(Rig(small), "routers")} == {"same"}
-    found = results(Rig(small, fault="routers_differ"), "routers")
+def test_routers_that_differ_are_seen_where_drafts_have_a_bonus(tiny: Model) -> None:
+    assert {r.verdict for r in results(Rig(tiny), "routers")} == {"same"}
+    found = results(Rig(tiny, fault="routers_differ"), "routers")
     wrong = {r.case["rules"] for r in found if r.verdict == "fault"}
     assert wrong == {"bonus"}
     assert {(f.what, f.by) for r in found for f in r.findings} == {("experts", "rule")}
@@ -134,21 +134,23 @@ def test_routers_that_differ_are_seen_where_drafts_have_a_bonus(small: Model) ->
 
 @pytest.mark.skipif(where_kernels_run() is None, reason="no C++ compiler")
 def test_a_kernel_that_is_off_is_seen_in_its_part(
-    small: Model, monkeypatch: pytest.MonkeyPatch
+    tiny: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (sound,) = results(Rig(small), "kernels")
+    (sound,) = results(Rig(tiny), "kernels")
     assert sound.verdict == "same"
     wrong = WINDOW.changed("lanes_sum(sum)", "lanes_sum(sum) * 1.01f")
-    monkeypatch.setitem(window_kernel.__kwdefaults__, "kernel", wrong)
-    (result,) = results(Rig(small), "kernels")
+    defaults = window_kernel.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "kernel", wrong)
+    (result,) = results(Rig(tiny), "kernels")
     assert result.cause is not None
     assert (result.cause.what, result.cause.by) == ("gdn_state", "replay")
 
 
 def test_without_a_compiler_the_kernels_are_named_and_not_passed(
-    small: Model, monkeypatch: pytest.MonkeyPatch
+    tiny: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(routers, "where_kernels_run", lambda: None)
-    found = [*results(Rig(small), "routers"), *results(Rig(small), "kernels")]
+    found = [*results(Rig(tiny), "routers"), *results(Rig(tiny), "kernels")]
     assert {r.verdict for r in found} == {"near-tie"}
     assert all("no C++ compiler" in f.note for r in found for f in r.findings)

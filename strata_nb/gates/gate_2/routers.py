@@ -61,6 +61,8 @@ def settings(
         context: cells that the sequence may have.
     """
     widths = (4,) if profile == "quick" else range(1, 9)
+    if not fits(config.num_experts, config.num_experts_per_tok):
+        return []
     if start_of(config, "below", 2) + max(widths) > context:
         return []
     return [{"T": width, "rules": name} for width in widths for name in RULES]
@@ -76,8 +78,6 @@ def ask(case: Case, rig: Rig) -> CaseResult:
     if target is None:
         return not_asked(case, _NOWHERE)
     config, rules = rig.model.config, RULES[str(case["rules"])]
-    if not fits(config.num_experts, config.num_experts_per_tok):
-        return not_asked(case, f"the kernels take no {config.num_experts} experts")
     fault = KERNEL_FAULTS.get(rig.fault or "")
     kernel = FUSED if fault is None else fault.fused()
     how: Any = {"top_k": config.num_experts_per_tok, "target": target}
