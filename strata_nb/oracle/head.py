@@ -187,10 +187,8 @@ def _wanted(checkpoint: Checkpoint) -> Iterator[str]:
 def _experts(checkpoint: Checkpoint) -> tuple[Array, Array]:
     """Gate and up [E, 2I, H], and down [E, H, I], fused in the files or one by one."""
     if checkpoint.has(f"{_EXPERTS}gate_up_proj"):
-        fused = map(
-            checkpoint.tensor, (f"{_EXPERTS}gate_up_proj", f"{_EXPERTS}down_proj")
-        )
-        gate_up, down = (array.astype(np.float64) for array in fused)
+        names = (f"{_EXPERTS}gate_up_proj", f"{_EXPERTS}down_proj")
+        gate_up, down = (checkpoint.tensor(n).astype(np.float64) for n in names)
         return gate_up, down
     each = [
         Weights(checkpoint, f"{_EXPERTS}{e}.")

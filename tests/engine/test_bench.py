@@ -176,7 +176,7 @@ def test_drafters_are_measured_alone_or_beside_the_peer(
     figures = json.loads(file.read_text())
     # Three drafters, two histories, six texts, four columns; the window alone; the
     # draft head at four depths, its pairs in two windows, and a row.
-    assert len(figures) == 3 * 2 * 6 * 4 + 2 + 7
+    assert len(figures) == 3 * 2 * 6 * 4 + 2 + 9
     assert figures["mtp, a draft of 4, windows"] > 0
     assert figures["arctic_inference, period 3, 30 us"] > 0
     label = "suffix_trees, noisy 97, 20"
