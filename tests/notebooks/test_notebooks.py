@@ -191,7 +191,10 @@ def test_no_choice_in_it_is_a_close_call(
 
     monkeypatch.setattr(strata_nb.Engine, "finish", watched)
     names: dict[str, Any] = {}
-    # A cell may switch a theme on; leaving puts the one before back.
+    # A cell may switch a theme on. Leaving puts back what there was: ours is registered
+    # before, or it would be gone for the notebooks that follow.
+    importlib.import_module("strata_widgets.theme")
+    assert "strata" in alt.theme.names()
     with alt.theme.enable(alt.theme.active):
         for source in answered(path):
             exec(compile(source, path.name, "exec"), names)
