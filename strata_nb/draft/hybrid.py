@@ -164,13 +164,18 @@ class Hybrid:
             self._waited[name] = 0
             spent += price
             self._asked[name] = found
-            match, count = found.match_length, len(found.tokens)
-            # Of a drawn draft nothing may hang on which tokens were drawn.
-            chances = found.chances if found.laws is None else None
-            reached.append(self._rates[name].reach(match, count, chances))
+            reached.append(self._reach(name, found))
         draft = self._choose(reached, spent)
         self._proposed = len(draft.tokens), self._prices.now()
         return draft
+
+    def _reach(self, name: str, found: Draft) -> list[float]:
+        """What is expected of a draft, whatever tokens were drawn for it."""
+        count, chances = len(found.tokens), found.chances
+        if found.laws is not None:
+            # Nor on where a draw ended the draft.
+            count, chances = found.planned or count, None
+        return self._rates[name].reach(found.match_length, count, chances)
 
     def _choose(self, reached: Iterable[Sequence[float]], spent: float) -> Draft:
         """The best beginning of what was asked for; of equal ones the first."""

@@ -159,6 +159,19 @@ def test_chances_of_a_drawn_draft_decide_nothing() -> None:
         assert two.propose(7).tokens == (5, 6)
 
 
+def test_where_a_draw_ended_a_draft_decides_nothing() -> None:
+    """Which drafter has the window hangs on what was planned, not on what was drawn."""
+    lookup, head = Says("lookup", 7), Says("head", 5, 6, 8)
+    laws = np.full((3, 8), 1 / 8)
+    for tokens in ((5,), (5, 6), (5, 6, 8)):
+        two = hybrid(lookup, head, row=0.05)
+        head.next = Draft(tokens, laws=laws[: len(tokens)], planned=3)
+        assert two.propose(7).tokens == tokens
+    # A draft of that length which nothing was drawn for loses to the first of equals.
+    head.next = Draft((5,))
+    assert hybrid(lookup, head, row=0.05).propose(7).tokens == (7,)
+
+
 def test_what_a_drafter_says_of_itself_decides_whether_it_is_asked() -> None:
     """One token for 0.6 of a window: worth it from an acceptance of 0.6 on."""
     sure, unsure = Says("sure", 5), Says("unsure", 6)
