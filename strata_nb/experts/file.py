@@ -4,10 +4,10 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from strata_nb.errors import ExpertFileError, ExpertReadError
+from strata_nb.experts.descriptor import Descriptor
 from strata_nb.experts.header import (
     DIGEST_BYTES,
     PREAMBLE,
@@ -24,7 +24,7 @@ Progress = Callable[[int, int], None]
 _NAMED = 3  # damaged records that a message lists before it only counts
 
 
-class ExpertFile:
+class ExpertFile(Descriptor):
     """One record for every expert of every layer of one checkpoint.
 
     Made by `ExpertFile.open`; any number of threads may read. Close it when none does.
@@ -72,23 +72,6 @@ class ExpertFile:
     def __repr__(self) -> str:
         h = self.header
         return f"ExpertFile({self.path.name!r}, {h.kind}, {h.layers} x {h.experts})"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Give the descriptor back; harmless when repeated."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
 
     @property
     def layout(self) -> RecordLayout:

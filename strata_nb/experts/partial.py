@@ -7,10 +7,9 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from strata_nb.errors import ExpertFileError
+from strata_nb.experts.descriptor import Descriptor
 from strata_nb.experts.file import fill
 from strata_nb.experts.header import (
     DIGEST_BYTES,
@@ -26,12 +25,13 @@ from strata_nb.files import explained, mode_to_keep, resolved, sync_folder
 _TRIES = 8
 
 
-class Partial:
+class Partial(Descriptor):
     """The unfinished file for one target and header; only one process has it.
 
     A record goes to the disk before its digest goes into the table, and a digest is
     believed only where the bytes have it: so whatever was cut short, by Ctrl-C, a full
-    disk or a power cut, what is kept is whole.
+    disk or a power cut, what is kept is whole. Closed, it stays for the next time, and
+    others may have it.
 
     Attributes:
         target: the file it is going to be.
@@ -60,23 +60,6 @@ class Partial:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let others have it; what it holds stays for the next time."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
 
     def holds(self, record: int, spare: memoryview) -> bool:
         """Whether the record is there and whole; `spare` is overwritten."""

@@ -96,8 +96,8 @@ _LEFT_AHEAD = "https://github.com/Atlas-Inf/atlas/issues/23"
 _HEAD_STATE = "https://github.com/ggml-org/llama.cpp/issues/27836"
 
 _ON: Mapping[str, object] = {"mtp": True}
-# Of pairs that wait only the kept ones are read, so that a ring and a count have nothing
-# to spoil; and many at once look like a prompt.
+# Of pairs that wait only the kept ones are read, so that a ring and a count have
+# nothing to spoil; and many at once look like a prompt.
 _AT_ONCE: Mapping[str, object] = {"mtp": True, "fold": "eager"}
 
 FAULTS = (
