@@ -90,7 +90,9 @@ def test_pairs_wait_until_a_draft_is_due_or_they_are_many(
             return sound(h, embedding)
 
         patch.setattr(head, "joined", joined)
-        held, many = waiting(), []
+        # A prompt's pairs are read with it.
+        assert waiting() == 0
+        held, many = 0, []
         for turn in range(2 * WAITING // 5 + 5):
             rows = prompt(headed, 8, seed=turn)
             for engine in (lazy, eager):
